@@ -1,0 +1,1 @@
+"""The claims of the cheatsheet and the checks that examine implementations against them."""

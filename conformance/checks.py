@@ -1,0 +1,156 @@
+"""What a check is written with: the ``claim`` marker, the Subject that it examines, and the Broken that ends it.
+
+A check is a pytest function that takes ``subject`` (one implementation, run on real ranks) and ``judge`` (where it
+puts its evidence). Nothing here knows how implementations are found, how verdicts travel, or what a report looks like.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import pytest
+
+from conformance.judge import Broken, Judge
+from conformance.verdict import Tier, Verdict
+from fixtures.world.outcome import Ending, Outcome, Outcomes
+
+__all__ = ["Broken", "Description", "Judge", "Subject", "claim", "missing_names", "scenario", "verdict_of"]
+
+DEADLINE_S = 30.0  # for a program that stalls without a deadlock; deadlocks are told at once
+
+
+def claim(claim_id: str, *, tier: str | Tier = Tier.CORE, provides: Sequence[str] = ()) -> pytest.MarkDecorator:
+    """Mark a function (or a ``pytest.param``) as a check of one claim of the ledger.
+
+    ``provides`` names what the implementation must offer, e.g. ``["ring_allreduce", "all_reduce|DataParallel"]`` where
+    ``|`` means any of them; an implementation that lacks one is ``not-provided`` and the check does not run.
+    """
+    names = (provides,) if isinstance(provides, str) else tuple(provides)
+    return pytest.mark.claim(claim_id, tier=Tier(tier), provides=names)
+
+
+def scenario(scenario_id: str) -> pytest.MarkDecorator:
+    """Mark a check as the one that reproduces a failure mode, so that ``--scenario=ID`` chooses it."""
+    return pytest.mark.scenario(scenario_id)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Description:
+    """One implementation as a rank process found it; ``verdict`` says why none of its checks can run, if so."""
+
+    name: str  # as shown and as in node ids
+    spec: str  # as given to --impl
+    path: str = ""
+    sha256: str = ""
+    spellings: Mapping[str, str] = dataclasses.field(default_factory=dict)  # name in the contract -> name in the module
+    blocks: tuple[str, ...] = ()
+    deviates: Mapping[str, Mapping[str, str]] = dataclasses.field(default_factory=dict)
+    refuses: Mapping[str, Mapping[str, str]] = dataclasses.field(default_factory=dict)
+    verdict: Verdict | None = None
+    reason: str = ""
+
+
+class AnyWorld(Protocol):
+    """What a Subject needs of a World."""
+
+    def run(self, program: Callable[..., Any], *args: Any, deadline_s: float = ..., **kwargs: Any) -> Outcomes:
+        """Run the program on every rank."""
+
+
+class Pool(Protocol):
+    """What a Subject needs of a WorldPool."""
+
+    def world(self, size: int, impl: str | None = ..., bare: bool = ..., trace: bool = ...) -> Any:
+        """Give a warm world of this size and implementation."""
+
+
+class Subject:
+    """One implementation under examination, run in worlds of rank processes."""
+
+    def __init__(self, description: Description, pool: Pool) -> None:
+        self.description = description
+        self.world_sizes: set[int] = set()  # every size that was asked for, for the report
+        self._pool = pool
+
+    def __repr__(self) -> str:
+        return f"<subject {self.name}>"
+
+    @property
+    def name(self) -> str:
+        """The implementation's name as shown."""
+        return self.description.name
+
+    def has(self, name: str) -> bool:
+        """Whether the implementation provides this name of the contract (it may still say NotImplementedError)."""
+        return name in self.description.spellings
+
+    def require(self, *names: str) -> None:
+        """End the check as ``not-provided`` unless every name is there; ``a|b`` asks for either."""
+        if missing := missing_names(self.description, names):
+            raise Broken(Verdict.NOT_PROVIDED, f"{self.name} does not provide {', '.join(missing)}")
+
+    def observe(
+        self,
+        program: Callable[..., Any],
+        world_size: int,
+        *args: Any,
+        deadline_s: float = DEADLINE_S,
+        bare: bool = False,
+        trace: bool = True,
+        **kwargs: Any,
+    ) -> Outcomes:
+        """Run ``program(ctx, *args, **kwargs)`` on ``world_size`` ranks and give every outcome as it is."""
+        self.world_sizes.add(world_size)
+        world: AnyWorld = self._pool.world(world_size, impl=self.description.spec, bare=bare, trace=trace)
+        return world.run(program, *args, deadline_s=deadline_s, **kwargs)
+
+    def run(
+        self,
+        program: Callable[..., Any],
+        world_size: int,
+        *args: Any,
+        deadline_s: float = DEADLINE_S,
+        bare: bool = False,
+        trace: bool = True,
+        **kwargs: Any,
+    ) -> Outcomes:
+        """Like ``observe``; raises Broken (hangs, crashes, not-provided) unless every rank returned."""
+        outcomes = self.observe(program, world_size, *args, deadline_s=deadline_s, bare=bare, trace=trace, **kwargs)
+        if (verdict := verdict_of(outcomes)) is not None:
+            raise Broken(verdict, failure_text(outcomes), outcomes=outcomes)
+        return outcomes
+
+
+def missing_names(description: Description, names: Sequence[str]) -> list[str]:
+    """The names (``a|b`` for either) that the implementation does not provide."""
+    return [
+        name.replace("|", " or ")
+        for name in names
+        if not any(choice.strip() in description.spellings for choice in name.split("|"))
+    ]
+
+
+def says_not_provided(outcome: Outcome) -> bool:
+    """Whether the rank ended because the implementation lacks a name or raised NotImplementedError in it."""
+    return outcome.raised is not None and outcome.raised.type.rpartition(".")[2] == "NotProvided"
+
+
+def verdict_of(outcomes: Outcomes) -> Verdict | None:
+    """What the endings alone say: None when all ranks returned. A rank that died outranks those that wait for it."""
+    if outcomes.all_returned:
+        return None
+    failed = [outcome for outcome in outcomes if outcome.ending is not Ending.RETURNED]
+    dead = [outcome for outcome in failed if outcome.ending is not Ending.HUNG]
+    if not dead:
+        return Verdict.HANGS
+    return Verdict.NOT_PROVIDED if all(map(says_not_provided, dead)) else Verdict.CRASHES
+
+
+def failure_text(outcomes: Outcomes) -> str:
+    """The sentence for a failed run: the reason alone where a name is missing, else every rank that failed."""
+    lacking = next((outcome for outcome in outcomes if says_not_provided(outcome)), None)
+    if lacking is not None and lacking.raised is not None and verdict_of(outcomes) is Verdict.NOT_PROVIDED:
+        return lacking.raised.text
+    return outcomes.describe()
