@@ -46,7 +46,7 @@ class LedgerError(ValueError):
     """The claims as written do not fit together; the message has one line for each thing wrong."""
 
 
-class UnknownClaim(ValueError):  # noqa: N818 (reads as what it says, as UnknownImplementation does)
+class UnknownClaim(ValueError):
     """A pattern chose no claim."""
 
 
