@@ -1,0 +1,286 @@
+"""What an implementation may provide, block by block: names, parameters in order, shapes, units, errors, sources.
+
+A block is a `typing.Protocol` whose members are the names that the suite looks for; a module that defines them
+satisfies it. Any subset may be provided. A missing name, an empty one, or one that raises NotImplementedError is *not
+provided*.
+
+Parameters are handed over by name (`SYNONYMS` lists other spellings that are understood), so an implementation
+takes those it wants, in any order: `ring_allreduce(mesh, rank, world_size, tensor)` over a mesh, or
+`ring_allreduce(tensor)` over torch.distributed directly. Results may be new tensors, or the input overwritten and None
+returned, where the docstring says *in place allowed*. The functions are called on all ranks at once.
+
+N = ``world_size``, T = bytes of the full tensor. A sum is torch's ``+`` in the tensor's dtype: integers wrap around, a
+sum of bools is logical or.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.distributed import ProcessGroup
+
+from impls.mesh import Mesh
+
+
+class Collectives(Protocol):
+    """Sums, copies and shards of one tensor over all ranks, from send and recv or over torch.distributed.
+
+    Any N, any numel (0, 1, fewer than N, not divisible by N), any strides, every dtype that gloo carries (f64 f32 f16
+    bf16 i64 i32 i8 u8 bool c64 c128). All ranks end with the same bits. Sources: Patarasuk and Yuan 2009 (ring);
+    Thakur, Rabenseifner and Gropp 2005 (binomial tree, ring).
+    """
+
+    RECV_TIMEOUT_S: float  # seconds that a queue mesh waits for a silent peer: 30.0
+
+    def queue_mesh(self, world_size: int) -> Sequence[Mesh]:
+        """N linked ends (`send(dst, tensor)`, `recv(src)`), one for each thread of this process."""
+
+    def ring_allreduce(self, mesh: Mesh, rank: int, world_size: int, tensor: Tensor) -> Tensor:
+        """Sum over ranks, shape of `tensor`. 2(N-1) steps, 2T(N-1)/N bytes sent per rank. In place allowed."""
+
+    def tree_allreduce(self, mesh: Mesh, rank: int, world_size: int, tensor: Tensor) -> Tensor:
+        """Sum over ranks, shape of `tensor`. 2 ceil(log2 N) steps, at most T ceil(log2 N) sent. In place allowed."""
+
+    def ring_allgather(self, mesh: Mesh, rank: int, world_size: int, tensor: Tensor) -> Tensor:
+        """All ranks' tensors joined flat in rank order, [sum of numel]; a list of them is fine. N-1 steps, T(N-1)/N."""
+
+    def ring_reduce_scatter(self, mesh: Mesh, rank: int, world_size: int, tensor: Tensor) -> Tensor:
+        """This rank's part of the flat sum. N-1 steps, T(N-1)/N bytes sent.
+
+        Joined in rank order the parts are the flat sum; ours are cut as ``torch.tensor_split`` cuts. Padding at the end
+        of the last parts is understood.
+        """
+
+    def tree_broadcast(self, mesh: Mesh, rank: int, world_size: int, tensor: Tensor, src: int) -> Tensor:
+        """Rank `src`'s tensor on every rank; elsewhere `tensor` gives shape and dtype. In place allowed."""
+
+    def all_reduce(self, tensor: Tensor, group: ProcessGroup | None) -> Tensor:
+        """Sum over the ranks of `group`, by whatever algorithm. In place allowed."""
+
+    def all_gather(self, tensor: Tensor, group: ProcessGroup | None) -> Tensor:
+        """All ranks' tensors (equal shapes) joined flat in rank order; a list of them is fine."""
+
+    def reduce_scatter(self, tensor: Tensor, group: ProcessGroup | None) -> Tensor:
+        """This rank's part of the flat sum, by whatever algorithm; layout as `ring_reduce_scatter`."""
+
+    def broadcast(self, tensor: Tensor, src: int, group: ProcessGroup | None) -> Tensor:
+        """Rank `src`'s tensor on every rank, by whatever algorithm. In place allowed."""
+
+    def shard_gradients(self, tensor: Tensor, group: ProcessGroup | None) -> Tensor:
+        """ZeRO-1's gradient shard: this rank's part of the summed flat gradient, as `reduce_scatter`.
+
+        Also in the form of the cheatsheet, `shard_gradients(local_grad, chunks)`: `chunks` are the N parts of this
+        rank's gradient, and the sum of part `rank` over all ranks is written into `local_grad`.
+        Source: Rajbhandari et al. 2020, ZeRO, section 5.1.
+        """
+
+    def gather_parameters(self, master_shard: Tensor, dtype: torch.dtype, group: ProcessGroup | None) -> Tensor:
+        """ZeRO-1's way back: all ranks' shards (equal sizes), cast to `dtype` before they travel, joined flat."""
+
+
+class Wrapper(Protocol):
+    """What `DataParallel` returns: called like the module it wraps, and at the least not hiding it."""
+
+    module: nn.Module
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The module's forward pass."""
+
+    def sync_grads(self) -> None:
+        """Optional: after it returns, every ``.grad`` is the mean over ranks. Called once after each last backward.
+
+        Other spellings: see `SYNC_METHODS`. A wrapper without one has to be ready when ``backward()`` returns.
+        """
+
+    def no_sync(self) -> AbstractContextManager[None]:
+        """Optional: backward passes in it only accumulate; the next one outside reduces all that gathered."""
+
+
+class DataParallelBlock(Protocol):
+    """Data parallelism: full replicas, a batch slice each, gradients averaged. Source: Li et al. 2020, PyTorch DDP."""
+
+    def DataParallel(  # noqa: N802  (a class, usually)
+        self, module: nn.Module, world_size: int, group: ProcessGroup | None, bucket_cap_mb: float
+    ) -> Wrapper:
+        """Wrap `module`: parameters and buffers become rank 0's at once, gradients the mean over ranks in each step.
+
+        The mean is that of the ranks' gradients, a parameter that a rank did not use counting as zero there; one
+        that no rank used keeps ``grad`` None or gets zeros. `bucket_cap_mb`: the largest bucket in MiB, 25 by default.
+        """
+
+    def init_group(self, rank: int, world_size: int, init_file: str, port: int) -> None:
+        """Join the default gloo group: through the fresh file `init_file`, or by MASTER_ADDR and MASTER_PORT."""
+
+    def broadcast_parameters(self, module: nn.Module, src: int) -> None:
+        """Make every parameter (and buffer) equal to rank `src`'s."""
+
+    def sum_gradients(self, module: nn.Module) -> None:
+        """Replace every ``.grad`` by its sum over ranks, strided ones too; None on all ranks stays None."""
+
+    def average_gradients(self, module: nn.Module, world_size: int) -> None:
+        """Replace every ``.grad`` by its mean over ranks."""
+
+    def batch_slice(self, step: int, rank: int, world_size: int, batch_size: int) -> slice:
+        """This rank's rows in this step: `batch_size` from ``step * world_size * batch_size + rank * batch_size``."""
+
+    def train(
+        self,
+        rank: int,
+        world_size: int,
+        init_file: str,
+        make_model: Callable[[], nn.Module],
+        inputs: Tensor,
+        targets: Tensor,
+        steps: int,
+        batch_size: int,
+        learning_rate: float,
+        seed: int,
+    ) -> nn.Module:
+        """The whole worker: join the group, seed, build, wrap, train with SGD on the mean squared error; the model.
+
+        `inputs` [rows, ...] and `targets` [rows, ...] are the whole data set, equal on all ranks. Joins the group only
+        when there is none yet, and leaves it open.
+        """
+
+
+# Blocks to come. Nothing is looked for in them yet.
+FUTURE_BLOCKS = (
+    *("sharded_optimizer", "zero2", "fully_shard", "mixed_precision", "schedules", "bubbles", "pipeline"),
+    *("tensor_parallel", "network", "advisor"),
+)
+
+PROTOCOLS: Mapping[str, type] = {"collectives": Collectives, "data_parallel": DataParallelBlock}
+
+# Other spellings of a name, tried after the name itself.
+ALIASES: Mapping[str, tuple[str, ...]] = {
+    "queue_mesh": ("make_queue_mesh", "make_mesh", "build_mesh"),
+    "ring_allreduce": ("ring_all_reduce", "allreduce_ring", "all_reduce_ring", "RingAllreduce"),
+    "tree_allreduce": ("tree_all_reduce", "allreduce_tree", "all_reduce_tree", "binomial_allreduce", "TreeAllreduce"),
+    "ring_allgather": ("ring_all_gather", "allgather_ring", "all_gather_ring"),
+    "ring_reduce_scatter": ("ring_reducescatter", "reduce_scatter_ring"),
+    "tree_broadcast": ("broadcast_tree", "binomial_broadcast"),
+    "all_reduce": ("allreduce", "my_all_reduce", "my_allreduce"),
+    "all_gather": ("allgather", "my_all_gather", "my_allgather"),
+    "reduce_scatter": ("reducescatter", "my_reduce_scatter"),
+    "broadcast": ("bcast", "my_broadcast"),
+    "shard_gradients": ("shard_grads", "reduce_scatter_gradients", "reduce_scatter_grads"),
+    "gather_parameters": ("gather_params", "all_gather_parameters", "all_gather_params"),
+    "DataParallel": (
+        *("DistributedDataParallel", "DDP", "MyDDP", "DDPBucketed", "DDPOverlapBucketed", "BucketedDDP", "NaiveDDP"),
+        *("DDPIndividualParameters", "DDPOverlapIndividualParameters", "DataParallelBucket", "DataParallelNaive"),
+        *("get_ddp", "get_ddp_bucketed", "get_ddp_individual_parameters"),
+    ),
+    "init_group": ("init_process_group", "init_distributed", "setup", "setup_process_group"),
+    "broadcast_parameters": ("broadcast_params", "sync_parameters", "sync_params", "broadcast_model"),
+    "sum_gradients": ("sum_grads", "all_reduce_gradients", "allreduce_gradients", "all_reduce_grads"),
+    "average_gradients": ("average_grads", "avg_gradients", "mean_gradients", "sync_gradients", "sync_grads"),
+    "batch_slice": ("local_slice", "slice_for", "shard_batch", "get_batch_slice"),
+    "train": ("worker", "ddp_worker", "train_worker", "run_worker", "training_loop"),
+}
+
+# What a wrapper may call the method that ends a step's gradient reduction, in order of trial.
+SYNC_METHODS = (
+    *("sync_grads", "sync_gradients", "finish_gradient_synchronization", "synchronize_gradients", "on_after_backward"),
+    *("average_gradients", "all_reduce_gradients", "allreduce_gradients", "reduce_gradients", "all_reduce_grads"),
+)
+# The same as a function of the module's wrapper, as some courses' adapters have it.
+SYNC_FUNCTIONS = (
+    "ddp_on_after_backward",
+    "ddp_bucketed_on_after_backward",
+    "ddp_individual_parameters_on_after_backward",
+)
+
+# What a parameter may be called. A value is handed over under the first of its names that is asked for.
+SYNONYMS: Mapping[str, tuple[str, ...]] = {
+    "mesh": ("comm", "endpoint", "links", "link", "transport", "network"),
+    "rank": ("my_rank", "rank_id", "r", "me", "local_rank", "global_rank"),
+    "world_size": ("n", "N", "size", "num_ranks", "nranks", "n_ranks", "ws", "world", "num_processes", "nprocs", "p"),
+    "tensor": (
+        *("x", "t", "input", "data", "inp", "input_tensor", "tensor_in", "buf", "buffer", "flat", "value", "values"),
+        *(
+            "vec",
+            "arr",
+            "array",
+            "local",
+            "shard",
+            "chunk",
+            "grad",
+            "gradient",
+            "local_tensor",
+            "tensor_list",
+            "inputs",
+        ),
+    ),
+    "src": ("root", "source", "src_rank", "root_rank", "from_rank", "broadcaster"),
+    "group": ("process_group", "pg", "proc_group", "dp_group", "data_parallel_group"),
+    "module": ("model", "net", "wrapped", "nn_module"),
+    "bucket_cap_mb": ("bucket_size_mb", "bucket_mb", "bucket_size", "cap_mb"),
+    "init_file": ("rendezvous_file", "file", "path", "file_path", "rendezvous", "store_path"),
+    "port": ("master_port", "MASTER_PORT"),
+    "step": ("i", "iteration", "step_index", "it"),
+    "batch_size": ("batch", "per_rank_batch", "local_batch", "local_batch_size", "batch_size_per_rank", "bs", "b"),
+    "make_model": ("model_fn", "build_model", "model_factory", "make_module", "model_cls"),
+    "inputs": ("x", "X", "data", "features"),
+    "targets": ("y", "Y", "labels", "target"),
+    "steps": ("num_steps", "n_steps"),
+    "learning_rate": ("lr",),
+    "seed": ("SEED", "random_seed"),
+    "local_grad": ("output", "out", "local_gradient", "grad_shard", "shard"),
+    "chunks": ("input_list", "grad_chunks", "parts"),
+    "master_shard": ("shard", "local_shard", "master", "local_master", "tensor", "x"),
+    "dtype": ("param_dtype", "model_dtype"),
+}
+
+# Further orders of parameters, for functions whose parameters have names that nobody knows; the Protocol's comes first.
+_FURTHER_ORDERS: Mapping[str, tuple[tuple[str, ...], ...]] = {
+    "shard_gradients": (("local_grad", "chunks"),),
+    "tree_broadcast": (("tensor", "src", "group"),),
+    **dict.fromkeys(
+        ("ring_allreduce", "tree_allreduce", "ring_allgather", "ring_reduce_scatter"), (("tensor", "group"),)
+    ),
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One name of the contract. `orders`: the orders in which its parameters may come, any prefix of them included."""
+
+    name: str
+    block: str
+    aliases: tuple[str, ...]
+    orders: tuple[tuple[str, ...], ...]
+    doc: str
+
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        """The name and its aliases, in order of trial."""
+        return (self.name, *self.aliases)
+
+
+def _entries() -> dict[str, Entry]:
+    found = {}
+    for block, protocol in PROTOCOLS.items():
+        names = [name for name in (*protocol.__annotations__, *vars(protocol)) if not name.startswith("_")]
+        for name in names:
+            member = vars(protocol).get(name)
+            orders = (tuple(inspect.signature(member).parameters)[1:],) if callable(member) else ()
+            found[name] = Entry(
+                name=name,
+                block=block,
+                aliases=ALIASES.get(name, ()),
+                orders=orders + _FURTHER_ORDERS.get(name, ()),
+                doc=inspect.getdoc(member) or "" if callable(member) else "",
+            )
+    return found
+
+
+ENTRIES: Mapping[str, Entry] = _entries()
+BLOCKS: Mapping[str, tuple[str, ...]] = {
+    block: tuple(entry.name for entry in ENTRIES.values() if entry.block == block) for block in PROTOCOLS
+}

@@ -1,0 +1,59 @@
+"""What a name in an implementation is bound to: somebody else's code, a stub, or work that can be judged; and where."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import sys
+import textwrap
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+_LIBRARY = frozenset({"torch", "numpy", *sys.stdlib_module_names})  # what these define is nobody's hand-in
+
+
+def is_library(value: Any) -> bool:
+    """Whether torch or the standard library defined it: an import in the student's file, not a hand-in."""
+    if isinstance(value, functools.partial):
+        return False
+    home = getattr(value, "__module__", None) if callable(value) else None
+    return isinstance(value, ModuleType) or (isinstance(home, str) and home.partition(".")[0] in _LIBRARY)
+
+
+def is_stub(value: Any) -> bool:
+    """Whether a function, or a class's ``__init__``, is nothing but ``raise NotImplementedError``, ``...`` or pass."""
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(value)))
+    except (OSError, TypeError, SyntaxError, ValueError):
+        return False
+    node = tree.body[0]
+    if isinstance(node, ast.ClassDef):
+        init = next((n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == "__init__"), None)
+        return _is_empty(node.body) if init is None else _only_refuses(init.body)
+    return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (
+        _is_empty(node.body) or _only_refuses(node.body)
+    )
+
+
+def _is_empty(body: list[ast.stmt]) -> bool:
+    return all(isinstance(n, ast.Pass) or (isinstance(n, ast.Expr) and isinstance(n.value, ast.Constant)) for n in body)
+
+
+def _only_refuses(body: list[ast.stmt]) -> bool:
+    rest = [node for node in body if not _is_empty([node])]
+    if len(rest) != 1 or not isinstance(rest[0], ast.Raise) or rest[0].exc is None:
+        return False
+    raised = rest[0].exc.func if isinstance(rest[0].exc, ast.Call) else rest[0].exc
+    return isinstance(raised, ast.Name) and raised.id == "NotImplementedError"
+
+
+def place(value: Any) -> str:
+    """Where it is defined, as `` (file:line)``; empty when that is unknown."""
+    try:
+        target = inspect.unwrap(value.func if isinstance(value, functools.partial) else value)
+        file, (_, line) = inspect.getsourcefile(target), inspect.getsourcelines(target)
+    except (OSError, TypeError):
+        return ""
+    return f" ({Path(file).name}:{line})" if file else ""

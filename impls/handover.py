@@ -1,0 +1,104 @@
+"""Arguments by parameter name, the way pytest hands over fixtures: what a function asks for, it gets.
+
+Knows signatures and the contract's tables of spellings; nothing of files or of what the functions do.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from impls.contract import SYNONYMS, Entry
+
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_NAMED = (*_POSITIONAL, inspect.Parameter.KEYWORD_ONLY)
+
+
+class NotProvided(Exception):
+    """The implementation has nothing for this name; the text is the reason, for the report."""
+
+
+def arguments(
+    target: Callable[..., Any], entry: Entry, available: Mapping[str, Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    """Positional and keyword arguments for `target` out of `available` (keys: the contract's parameter names).
+
+    A None is handed only to a parameter without a default. Parameters of unknown names are filled in the contract's
+    order when their number fits one. Raises `NotProvided` when a required parameter has no value.
+    """
+    try:
+        parameters = list(inspect.signature(target).parameters.values())
+    except (TypeError, ValueError):  # builtins and the like have none
+        return _in_order(entry, available, count=None), {}
+    named = [parameter for parameter in parameters if parameter.kind in _NAMED]
+    kinds = {parameter.kind for parameter in parameters}
+    if not named and inspect.Parameter.VAR_POSITIONAL in kinds:
+        return _in_order(entry, available, count=None), {}
+    if not named and inspect.Parameter.VAR_KEYWORD in kinds:
+        order = _orders(entry, available)[0]
+        return [], {name: available[name] for name in order}
+
+    chosen = _choose([parameter.name for parameter in named], available)
+    missing = [p for p in named if p.name not in chosen and p.default is p.empty]
+    if missing:
+        required = [p for p in named if p.default is p.empty]
+        if any(parameter.kind is inspect.Parameter.KEYWORD_ONLY for parameter in required):
+            raise NotProvided(_cannot(target, entry, missing, available))
+        values = _in_order(entry, available, count=len(required))
+        if len(values) != len(required):
+            raise NotProvided(_cannot(target, entry, missing, available))
+        return values, {}
+    return _spread(named, chosen, available)
+
+
+def _choose(names: Sequence[str], available: Mapping[str, Any]) -> dict[str, str]:
+    """Parameter name -> key of `available`: the exact names first, then the synonyms of keys that are still free."""
+    chosen = {name: name for name in names if name in available}
+    for key, synonyms in SYNONYMS.items():
+        if key in available and key not in chosen.values():
+            match = next((name for name in synonyms if name in names and name not in chosen), None)
+            if match is not None:
+                chosen[match] = key
+    return chosen
+
+
+def _spread(
+    named: Sequence[inspect.Parameter], chosen: Mapping[str, str], available: Mapping[str, Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    args: list[Any] = []
+    kwargs: dict[str, Any] = {}
+    for parameter in named:
+        has_default = parameter.default is not parameter.empty
+        value = available.get(chosen.get(parameter.name, ""))
+        wanted = parameter.name in chosen and not (value is None and has_default)
+        if parameter.kind is inspect.Parameter.POSITIONAL_ONLY:
+            args.append(value if wanted else parameter.default)
+        elif wanted:
+            kwargs[parameter.name] = value
+    return args, kwargs
+
+
+def _orders(entry: Entry, available: Mapping[str, Any]) -> list[list[str]]:
+    """The contract's orders cut to what is available, longest first; never empty."""
+    orders = [[name for name in order if name in available] for order in entry.orders]
+    return sorted(orders, key=len, reverse=True) or [list(available)]
+
+
+def _in_order(entry: Entry, available: Mapping[str, Any], count: int | None) -> list[Any]:
+    """Values in the contract's order that has `count` parameters available (None: the longest)."""
+    orders = _orders(entry, available)
+    fitting = [order for order in orders if count is None or len(order) == count]
+    prefixes = [order[:count] for order in orders if count is not None and len(order) > count]
+    order = next(iter([*fitting, *reversed(prefixes)]), [])
+    return [available[name] for name in order]
+
+
+def _cannot(
+    target: Callable[..., Any], entry: Entry, missing: Sequence[inspect.Parameter], available: Mapping[str, Any]
+) -> str:
+    name = getattr(target, "__name__", entry.name)
+    return (
+        f"{name} asks for {', '.join(repr(parameter.name) for parameter in missing)}, which nothing is known to fill. "
+        f"Parameters are handed over by name; {entry.name} can have {', '.join(available)}."
+    )
