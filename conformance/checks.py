@@ -16,7 +16,7 @@ from conformance.judge import Broken, Judge
 from conformance.verdict import Tier, Verdict
 from fixtures.world.outcome import Ending, Outcome, Outcomes
 
-__all__ = ["Broken", "Description", "Judge", "Subject", "claim", "missing_names", "scenario", "verdict_of"]
+__all__ = ["Broken", "Description", "Judge", "Subject", "claim", "scenario", "verdict_of", "why_missing"]
 
 DEADLINE_S = 30.0  # for a program that stalls without a deadlock; deadlocks are told at once
 
@@ -45,6 +45,7 @@ class Description:
     path: str = ""
     sha256: str = ""
     spellings: Mapping[str, str] = dataclasses.field(default_factory=dict)  # name in the contract -> name in the module
+    missing: Mapping[str, str] = dataclasses.field(default_factory=dict)  # name in the contract -> why it is not there
     blocks: tuple[str, ...] = ()
     deviates: Mapping[str, Mapping[str, str]] = dataclasses.field(default_factory=dict)
     refuses: Mapping[str, Mapping[str, str]] = dataclasses.field(default_factory=dict)
@@ -88,8 +89,8 @@ class Subject:
 
     def require(self, *names: str) -> None:
         """End the check as ``not-provided`` unless every name is there; ``a|b`` asks for either."""
-        if missing := missing_names(self.description, names):
-            raise Broken(Verdict.NOT_PROVIDED, f"{self.name} does not provide {', '.join(missing)}")
+        if reason := why_missing(self.description, names):
+            raise Broken(Verdict.NOT_PROVIDED, reason)
 
     def observe(
         self,
@@ -123,13 +124,15 @@ class Subject:
         return outcomes
 
 
-def missing_names(description: Description, names: Sequence[str]) -> list[str]:
-    """The names (``a|b`` for either) that the implementation does not provide."""
-    return [
-        name.replace("|", " or ")
-        for name in names
-        if not any(choice.strip() in description.spellings for choice in name.split("|"))
-    ]
+def why_missing(description: Description, names: Sequence[str]) -> str:
+    """Why the first of the names (``a|b`` for either) that is not provided is not; empty when all are."""
+    for name in names:
+        choices = [choice.strip() for choice in name.split("|")]
+        if not any(choice in description.spellings for choice in choices):
+            reasons = dict.fromkeys(description.missing[choice] for choice in choices if choice in description.missing)
+            told = f": {'; '.join(reasons)}" if reasons else ""
+            return f"{description.name} does not provide {' or '.join(choices)}{told}"
+    return ""
 
 
 def says_not_provided(outcome: Outcome) -> bool:

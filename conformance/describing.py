@@ -1,0 +1,116 @@
+"""What an implementation provides, found in a rank process: pytest itself never imports it.
+
+Each implementation is described once per run. The description lies as a file in the folder of the run; whoever needs it
+first takes a lock and writes it, so that four workers do not import a slow or hanging module four times.
+``describe`` runs in the rank: nothing here imports pytest at run time.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import fcntl
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from conformance.verdict import Verdict, to_json
+from impls.contract import BLOCKS
+
+if TYPE_CHECKING:
+    from conformance.checks import Description, Pool
+    from conformance.options import Chosen
+    from fixtures.world.context import RankContext
+
+IMPORT_DEADLINE_S = 30.0
+
+
+def describe(ctx: RankContext) -> dict[str, Any]:
+    """Rank program: the names that the loaded implementation provides, and its manifest."""
+    impl = ctx.impl
+    assert impl is not None
+    return {
+        "blocks": {block: dict(impl.provides(block)) for block in BLOCKS},
+        "missing": {name: reason for block in BLOCKS for name, reason in impl.missing(block).items()},
+        "deviates": _table(impl.deviates),
+        "refuses": _table(impl.refuses),
+    }
+
+
+def _table(declared: object) -> dict[str, dict[str, str]]:
+    """Whatever a manifest holds, as claim -> {reason, source}."""
+    if not isinstance(declared, Mapping):
+        return {}
+    entries = {
+        str(claim): entry if isinstance(entry, Mapping) else {"reason": entry} for claim, entry in declared.items()
+    }
+    return {claim: {str(key): str(text) for key, text in entry.items()} for claim, entry in entries.items()}
+
+
+def find_out(chosen: Chosen, pool: Pool) -> Description:
+    """Load the implementation in a world of one rank and describe it; a failure to load becomes a verdict."""
+    from conformance.checks import Description, verdict_of
+
+    world = pool.world(1, impl=chosen.spec, bare=True, trace=False)
+    outcomes = world.run(describe, deadline_s=IMPORT_DEADLINE_S)
+    known = Description(name=chosen.name, spec=chosen.spec, path=chosen.path, sha256=chosen.sha256)
+    if (verdict := verdict_of(outcomes)) is not None:
+        verdict = Verdict.CRASHES if verdict is Verdict.NOT_PROVIDED else verdict
+        what = "hangs while it is imported" if verdict is Verdict.HANGS else "cannot be imported"
+        return dataclasses.replace(known, verdict=verdict, reason=f"{chosen.name} {what}: {outcomes.describe()}")
+    value = outcomes.values[0]
+    spellings = {name: spelling for names in value["blocks"].values() for name, spelling in names.items()}
+    return dataclasses.replace(
+        known,
+        spellings=spellings,
+        missing=value["missing"],
+        blocks=tuple(block for block, names in value["blocks"].items() if names),
+        deviates=value["deviates"],
+        refuses=value["refuses"],
+        reason="" if spellings else f"{chosen.name} ({chosen.path}) provides no name of the contract",
+    )
+
+
+class Descriptions:
+    """The descriptions of this run, shared by all workers through its folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._known: dict[str, Description] = {}
+
+    def get(self, chosen: Chosen, pool: Pool) -> Description:
+        """Give the description, from the folder where some worker has been first."""
+        if (known := self.known(chosen)) is not None:
+            return known
+        with self._alone(chosen):
+            if (known := self.known(chosen)) is not None:
+                return known
+            found = find_out(chosen, pool)
+            path = self._path(chosen)
+            fresh = path.with_suffix(".new")
+            fresh.write_text(json.dumps(to_json(found)), encoding="utf-8")
+            fresh.replace(path)
+        self._known[chosen.name] = found
+        return found
+
+    def known(self, chosen: Chosen) -> Description | None:
+        """Give the description if there is one yet; starts nothing."""
+        from conformance.checks import Description
+
+        if chosen.name not in self._known and (path := self._path(chosen)).exists():
+            fields = json.loads(path.read_text(encoding="utf-8"))
+            verdict = None if fields["verdict"] is None else Verdict(fields["verdict"])
+            fields |= {"verdict": verdict, "blocks": tuple(fields["blocks"])}
+            self._known[chosen.name] = Description(**fields)
+        return self._known.get(chosen.name)
+
+    def _path(self, chosen: Chosen) -> Path:
+        return self._folder / f"impl-{hashlib.sha256(chosen.name.encode()).hexdigest()[:16]}.json"
+
+    @contextmanager
+    def _alone(self, chosen: Chosen) -> Iterator[None]:
+        with self._path(chosen).with_suffix(".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # released when the worker dies
+            yield

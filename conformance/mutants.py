@@ -1,0 +1,79 @@
+"""The mutants: implementations with one fault each. They are read here, never imported.
+
+A mutant is a module ``impls/mutants/NAME.py`` whose docstring names the fault in its first line and which says
+``BREAKS = ("claim.id", ...)``. ``killed.json`` beside them records which mutant broke which claim in a full run.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+HOME = Path(__file__).resolve().parent.parent / "impls" / "mutants"
+KILLED = HOME / "killed.json"
+
+
+class MutantError(ValueError):
+    """A file among the mutants does not say which claims it breaks."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Mutant:
+    """One fault, and the claims that it must break at least."""
+
+    name: str
+    spec: str
+    fault: str
+    breaks: tuple[str, ...]
+
+
+def find(home: Path = HOME) -> list[Mutant]:
+    """Every mutant, by name. Raises MutantError for a file without ``BREAKS`` or without a docstring."""
+    files = sorted(path for path in home.glob("*.py") if not path.name.startswith("_"))
+    return [_read(path) for path in files]
+
+
+def digest(home: Path = HOME) -> str:
+    """A fingerprint of what the kill table depends on: the mutants, and the checks that must see them."""
+    checks = Path(__file__).resolve().parent
+    files = [*home.glob("*.py"), *checks.glob("*/*.py")]
+    total = hashlib.sha256()
+    for path in sorted(files, key=lambda path: path.as_posix()):
+        total.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return total.hexdigest()
+
+
+def write_killed(killed: Mapping[str, Iterable[str]], path: Path) -> None:
+    """Write ``{claim: mutants}`` with the digest of the sources that it was measured on."""
+    table = {claim: sorted(names) for claim, names in sorted(killed.items())}
+    text = json.dumps({"digest": digest(), "claims": table}, indent=2)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def _read(path: Path) -> Mutant:
+    try:
+        module = ast.parse(path.read_text(encoding="utf-8"))
+    except SyntaxError as error:
+        raise MutantError(f"mutant {path.name}: line {error.lineno}: {error.msg}") from None
+    breaks = next((_texts(node.value) for node in module.body if _assigns(node, "BREAKS")), ())  # type: ignore[attr-defined]
+    fault = (ast.get_docstring(module) or "").partition("\n")[0]
+    if not breaks or not fault:
+        raise MutantError(
+            f'mutant {path.name}: needs a docstring that names its fault and BREAKS = ("claim.id", ...) as plain text'
+        )
+    return Mutant(name=f"mutants/{path.stem}", spec=f"mutants/{path.stem}", fault=fault, breaks=breaks)
+
+
+def _assigns(node: ast.stmt, name: str) -> bool:
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    return any(isinstance(target, ast.Name) and target.id == name for target in targets)
+
+
+def _texts(node: ast.expr | None) -> tuple[str, ...]:
+    items = node.elts if isinstance(node, (ast.Tuple, ast.List)) else []
+    texts = [item.value for item in items if isinstance(item, ast.Constant) and isinstance(item.value, str)]
+    return tuple(texts) if len(texts) == len(items) else ()

@@ -1,0 +1,172 @@
+"""The command line: Lockstep's options, and what they choose. What is misspelt is told here, before workers start."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import functools
+import os
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from conformance import mutants, scenarios
+from conformance.ledger import Ledger, LedgerError, UnknownClaim
+from impls.locate import ImplementationError, locate
+
+DEFAULT_IMPL = "reference"
+DEFAULT_REPORT = Path("reports") / "out"
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Declare the options. An option that takes a path is written with ``=``, else pytest takes the path for a test."""
+    group = parser.getgroup("lockstep", "Lockstep: conformance of distributed-training blocks")
+    group.addoption(
+        "--impl",
+        action="append",
+        default=[],
+        metavar="NAME|PATH",
+        help="implementation to check, e.g. --impl=reference, --impl=torch, --impl=../homework/ddp.py; repeatable",
+    )
+    group.addoption(
+        "--claim", action="append", default=[], metavar="GLOB", help="check these claims only, e.g. 'collectives.*'"
+    )
+    group.addoption("--scenario", default=None, metavar="NAME", help="reproduce one failure mode")
+    group.addoption("--explain", action="store_true", help="tell symptom, diagnosis and cure of a failure mode")
+    group.addoption("--list-claims", action="store_true", help="list every claim of the ledger and stop")
+    group.addoption("--list-scenarios", action="store_true", help="list every failure mode and stop")
+    group.addoption(
+        "--report", default=None, metavar="FOLDER", help=f"folder of the report (default: {DEFAULT_REPORT})"
+    )
+    group.addoption(
+        "--mutants",
+        nargs="?",
+        const="named",
+        default=None,
+        choices=["named", "full"],
+        help="check the checks: every mutant against the claims that it names, or (full) all claims of its block",
+    )
+    group.addoption("--killed", default=None, metavar="PATH", help="where a run with --mutants writes who broke what")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """One implementation that the run examines; ``breaks`` are the claims that a mutant names, None for all others."""
+
+    name: str
+    spec: str
+    path: str
+    sha256: str
+    breaks: tuple[str, ...] | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Choice:
+    """What the command line chose; the same in the controller and in every worker."""
+
+    impls: tuple[Chosen, ...]
+    mutants: Literal["named", "full"] | None
+    claim_globs: tuple[str, ...]
+    scenario: str | None
+    explain: bool
+    folder: Path
+
+    @functools.cached_property
+    def ledger(self) -> Ledger:
+        """The claims (LedgerError when they do not hold together); read when first needed."""
+        return Ledger.load()
+
+    @functools.cached_property
+    def claims(self) -> frozenset[str] | None:
+        """The ids to check, None for all; a claim that is the same as another brings that one along."""
+        if not self.claim_globs:
+            return None
+        chosen = self.ledger.match(self.claim_globs)
+        return frozenset({claim.id for claim in chosen} | {claim.same_as for claim in chosen if claim.same_as})
+
+
+def choose(config: pytest.Config) -> Choice:
+    """Read the options; raises pytest.UsageError (exit status 4) for whatever does not exist or cannot be written."""
+    option = config.option
+    given = tuple(dict.fromkeys(option.impl))
+    specs = given or (() if option.mutants else (DEFAULT_IMPL,))
+    try:
+        impls = _distinct([_locate(spec) for spec in specs])
+        if option.mutants:
+            impls += tuple(_mutant(found) for found in mutants.find())
+        choice = Choice(
+            impls=impls,
+            mutants=option.mutants,
+            claim_globs=tuple(option.claim),
+            scenario=option.scenario,
+            explain=option.explain,
+            folder=_report_folder(config),
+        )
+        _ = choice.claims
+    except (ImplementationError, UnknownClaim, LedgerError, mutants.MutantError) as error:
+        raise pytest.UsageError(str(error)) from None
+    if option.scenario is not None and option.scenario not in (known := scenarios.ids()):
+        raise pytest.UsageError(_unknown("scenario", option.scenario, known, "pytest --list-scenarios"))
+    return choice
+
+
+def rerun_options(choice: Choice, impl: str, seed: str | None, profile: str | None) -> list[str]:
+    """The options that choose this implementation again, and the same examples."""
+    spec = next((chosen.spec for chosen in choice.impls if chosen.name == impl and chosen.breaks is None), None)
+    parts = [] if spec in (None, DEFAULT_IMPL) else [f"--impl={spec}"]
+    if any(chosen.name == impl and chosen.breaks is not None for chosen in choice.impls):
+        parts.append(f"--mutants={choice.mutants}" if choice.mutants == "full" else "--mutants")
+    parts += [f"--hypothesis-seed={seed}"] if seed is not None else []
+    parts += [f"--hypothesis-profile={profile}"] if profile is not None else []
+    return parts
+
+
+def _locate(spec: str) -> Chosen:
+    located = locate(spec)
+    return Chosen(name=located.name, spec=spec, path=str(located.path), sha256=located.sha256)
+
+
+def _mutant(found: mutants.Mutant) -> Chosen:
+    return dataclasses.replace(_locate(found.spec), name=found.name, breaks=found.breaks)
+
+
+def _distinct(impls: Sequence[Chosen]) -> tuple[Chosen, ...]:
+    """Two files of one name are shown by what was typed."""
+    names = [chosen.name for chosen in impls]
+    return tuple(
+        dataclasses.replace(chosen, name=chosen.spec) if names.count(chosen.name) > 1 else chosen for chosen in impls
+    )
+
+
+def _report_folder(config: pytest.Config) -> Path:
+    """The report folder; one that was asked for is made and tried now, not when all the work is done."""
+    asked = config.option.report
+    folder = config.invocation_params.dir / asked if asked else config.rootpath / DEFAULT_REPORT
+    if hasattr(config, "workerinput"):
+        return folder
+    try:
+        if asked:
+            folder.mkdir(parents=True, exist_ok=True)
+        if folder.exists():
+            with tempfile.TemporaryFile(dir=folder):
+                pass
+        else:
+            home = next(parent for parent in folder.parents if parent.exists())
+            if not (home.is_dir() and os.access(home, os.W_OK)):
+                raise PermissionError(13, "Permission denied", str(home))
+    except OSError as error:
+        raise pytest.UsageError(
+            f"the report folder {folder} cannot be written ({error.strerror}); choose another: pytest --report=FOLDER"
+        ) from None
+    return folder
+
+
+def _unknown(what: str, asked: str, known: Iterable[str], listing: str) -> str:
+    names = sorted(known)
+    near = difflib.get_close_matches(asked, names, n=1, cutoff=0.4)
+    meant = f" Did you mean {near[0]!r}?" if near else ""
+    exists = ", ".join(names) if names else "none yet"
+    return f"there is no {what} {asked!r}.{meant} What exists: {exists}. See: {listing}"

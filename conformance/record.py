@@ -1,0 +1,190 @@
+"""The controller's work at the end: from the journals of all workers to one Record in which nothing is missing.
+
+What was planned and has no result is LOST; a broken claim whose need is broken too is BLOCKED; a declared deviation
+that was not seen makes the manifest stale; a claim of the ledger without any check is NOT_CHECKED.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.metadata
+import os
+import platform
+import subprocess
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from conformance.checks import Description
+from conformance.collect import SUITE
+from conformance.journal import Gathered, Planned
+from conformance.options import Chosen
+from conformance.ruling import STALE
+from conformance.verdict import Claim, ImplInfo, Record, Result, ScenarioStory, Tier, Verdict
+
+DIED = "the worker process that ran this check died before it could say"
+NEVER = "the run ended before this check was begun"
+NO_CHECK = "the suite has no check for this claim yet"
+
+_RANK = {Tier.CORE: 0, Tier.CONTRACT: 1, Tier.EXOTIC: 2}
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """What the controller knows of the run itself."""
+
+    impls: Sequence[Chosen]
+    descriptions: Mapping[str, Description]
+    claims: Mapping[str, Claim]
+    unchecked: Sequence[str]  # claims to be shown as not checked
+    is_whole: bool  # every case of every chosen claim was collected
+    about: Mapping[str, Any]  # Record.run
+    rootpath: Path
+
+
+def assemble(gathered: Gathered, run: Run) -> Record:
+    """Make the record. ``collected`` results were set out for, and as many are in it."""
+    results = [_delivered(planned, gathered) for planned in gathered.planned.values()]
+    if run.is_whole:
+        results = _with_stale_manifests(results, run.descriptions)
+    results = _with_blocked(results, run.claims)
+    results = [_with_hint(result, run.claims) for result in results]
+    results += [_not_checked(claim, chosen.name) for claim in run.unchecked for chosen in run.impls]
+    return Record(
+        suite=_suite(run.rootpath),
+        run=run.about,
+        environment=_environment(gathered.world_sizes),
+        impls=_impls(run, results),
+        claims=tuple(run.claims.values()),
+        results=tuple(results),
+        scenarios=_stories(gathered, results),
+        collected=len(gathered.planned) + len(run.unchecked) * len(run.impls),
+    )
+
+
+def is_passing(record: Record) -> bool:
+    """Whether every verdict is one of those that let a run exit with status 0."""
+    return all(result.verdict.is_passing for result in record.results)
+
+
+def _delivered(planned: Planned, gathered: Gathered) -> Result:
+    if (result := gathered.results.get(planned.nodeid)) is not None:
+        return result
+    return Result(
+        claim=planned.claim,
+        case=planned.case,
+        tier=planned.tier,
+        impl=planned.impl,
+        verdict=Verdict.LOST,
+        message=DIED if planned.nodeid in gathered.started else NEVER,
+        rerun=planned.rerun,
+    )
+
+
+def _with_stale_manifests(results: list[Result], descriptions: Mapping[str, Description]) -> list[Result]:
+    """A deviation that is declared and in no case seen turns the first case of its claim into a violation."""
+    for name, description in descriptions.items():
+        for claim, entry in description.deviates.items():
+            places = [i for i, result in enumerate(results) if (result.impl, result.claim) == (name, claim)]
+            if places and all(results[i].verdict is Verdict.HOLDS for i in places):
+                message = STALE.format(reason=entry.get("reason", "no reason given"))
+                results[places[0]] = dataclasses.replace(results[places[0]], verdict=Verdict.VIOLATED, message=message)
+    return results
+
+
+def _with_blocked(results: list[Result], claims: Mapping[str, Claim]) -> list[Result]:
+    """One root cause is one red row. A need blocks where it is broken in the same tier or a more basic one."""
+    broken: dict[tuple[str, str], int] = {}
+    for result in results:
+        if result.verdict.is_broken:
+            key = (result.impl, result.claim)
+            broken[key] = min(broken.get(key, len(_RANK)), _RANK[result.tier])
+
+    def is_in_the_way(need: str, result: Result) -> bool:
+        return broken.get((result.impl, need), len(_RANK)) <= _RANK[result.tier]
+
+    def blocked(result: Result) -> Result:
+        if not result.verdict.is_broken:
+            return result
+        need = _first_need(result.claim, claims, lambda need: is_in_the_way(need, result))
+        if need is None:
+            return result
+        message = f"blocked: {need}, which this needs, is broken. {result.message}"
+        return dataclasses.replace(result, verdict=Verdict.BLOCKED, blocked_by=need, message=message)
+
+    return [blocked(result) for result in results]
+
+
+def _first_need(claim: str, claims: Mapping[str, Claim], is_broken: Callable[[str], bool]) -> str | None:
+    """The most basic claim, over ``needs`` of ``needs``, that is broken."""
+    seen = {claim}
+    frontier = [claim]
+    found: str | None = None
+    while frontier:
+        needs = [need for name in frontier if name in claims for need in claims[name].needs if need not in seen]
+        seen.update(needs)
+        found = next((need for need in needs if is_broken(need)), found)
+        frontier = needs
+    return found
+
+
+def _with_hint(result: Result, claims: Mapping[str, Claim]) -> Result:
+    wants = result.verdict.is_broken and result.claim in claims
+    return dataclasses.replace(result, hint=claims[result.claim].hint) if wants else result
+
+
+def _not_checked(claim: str, impl: str) -> Result:
+    return Result(claim=claim, case="", tier=Tier.CORE, impl=impl, verdict=Verdict.NOT_CHECKED, message=NO_CHECK)
+
+
+def _impls(run: Run, results: Iterable[Result]) -> tuple[ImplInfo, ...]:
+    infos = []
+    for chosen in run.impls:
+        known = run.descriptions.get(chosen.name)
+        infos.append(
+            ImplInfo(
+                name=chosen.name,
+                path=chosen.path,
+                sha256=chosen.sha256,
+                blocks=known.blocks if known else (),
+                error=known.reason if known else "",
+            )
+        )
+    if any(result.impl == SUITE for result in results):
+        infos.append(ImplInfo(name=SUITE, path="", sha256="", blocks=()))
+    return tuple(infos)
+
+
+def _stories(gathered: Gathered, results: Iterable[Result]) -> tuple[ScenarioStory, ...]:
+    verdicts = dict(zip(gathered.planned, results, strict=False))
+    return tuple(
+        dataclasses.replace(story, verdict=verdicts[nodeid].verdict, rerun=story.rerun or verdicts[nodeid].rerun)
+        for nodeid, story in gathered.stories.items()
+        if nodeid in verdicts
+    )
+
+
+def _suite(rootpath: Path) -> dict[str, str]:
+    try:
+        found = subprocess.run(
+            ["git", "-C", str(rootpath), "describe", "--always", "--dirty"],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=10,
+        )
+        version = found.stdout.strip()
+    except (OSError, subprocess.TimeoutExpired):
+        version = ""
+    return {"name": "lockstep", "version": "0.1", "git": version}
+
+
+def _environment(world_sizes: Iterable[int]) -> dict[str, Any]:
+    return {
+        "python": platform.python_version(),
+        "torch": importlib.metadata.version("torch"),
+        "backend": "gloo",
+        "os": platform.platform(terse=True),
+        "cpus": os.cpu_count() or 1,
+        "world_sizes": sorted(world_sizes),
+    }

@@ -1,0 +1,159 @@
+"""What the terminal shows: letters while checks run, then a table of verdicts, then one card for each broken claim."""
+
+from __future__ import annotations
+
+import itertools
+import textwrap
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+import pytest
+
+from conformance.verdict import Record, Result, Tier, Verdict
+
+# verdict -> letter; the word is the verdict itself
+LETTERS = {
+    Verdict.HOLDS: ".",
+    Verdict.VIOLATED: "V",
+    Verdict.HANGS: "H",
+    Verdict.CRASHES: "C",
+    Verdict.SUITE_ERROR: "S",
+    Verdict.LOST: "L",
+    Verdict.DEVIATES: "d",
+    Verdict.REFUSES: "r",
+    Verdict.NOT_PROVIDED: "-",
+    Verdict.NOT_CHECKED: "n",
+    Verdict.INCONCLUSIVE: "?",
+}
+RED = frozenset({Verdict.VIOLATED, Verdict.HANGS, Verdict.CRASHES, Verdict.SUITE_ERROR, Verdict.LOST})
+MAX_LINES = 12  # of one field on a card; the report has all
+PROSE_WIDTH = 100
+OUTPUT_LINES = 5  # of what a rank printed
+
+
+def write(reporter: pytest.TerminalReporter, record: Record, *, explain: bool) -> None:
+    """Print the table, the sentences about implementations, the cards, and with ``explain`` the stories."""
+    reporter.section("Lockstep")
+    for line in table(record):
+        reporter.write_line(line)
+    for info in record.impls:
+        if info.error:
+            reporter.write_line(f"{info.name}: {info.error}", yellow=True)
+    for group in _broken(record.results):
+        reporter.write_line("")
+        reporter.write_line(_title(group), red=True, bold=True)
+        for line in card(group):
+            reporter.write_line(line)
+    if explain:
+        for story in record.scenarios:
+            reporter.section(f"{story.id}: {story.title.en}", sep="-")
+            told = {"symptom": story.symptom.en, "diagnosis": story.diagnosis.en, "cure": story.cure.en}
+            for line in _fields({**told, "seen": "\n".join(story.evidence), "rerun": story.rerun}, max_lines=60):
+                reporter.write_line(line)
+
+
+def table(record: Record) -> list[str]:
+    """Counts of each verdict by implementation, section and tier; only verdicts that occur have a column."""
+    sections = {claim.id: claim.section for claim in record.claims}
+    seen = {result.verdict for result in record.results}
+    columns = [verdict for verdict in Verdict if verdict in seen]
+    order = {section: i for i, section in enumerate(dict.fromkeys(sections.values()))}
+    tiers = {tier: i for i, tier in enumerate(Tier)}
+    impls = {name: i for i, name in enumerate(dict.fromkeys(result.impl for result in record.results))}
+
+    def key(result: Result) -> tuple[int, int, int]:
+        section = sections.get(result.claim, "")
+        return impls[result.impl], order.get(section, len(order)), tiers[result.tier]
+
+    rows = [["implementation", "section", "tier", *(verdict.value for verdict in columns)]]
+    shown = ""
+    for _, group in itertools.groupby(sorted(record.results, key=key), key=key):
+        results = list(group)
+        first = results[0]
+        counts = Counter(result.verdict for result in results)
+        name = first.impl if first.impl != shown else ""
+        shown = first.impl
+        figures = [str(counts[verdict]) if counts[verdict] else "·" for verdict in columns]
+        rows.append([name, sections.get(first.claim, ""), first.tier.value, *figures])
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return ["  ".join(_align(cell, widths[i], i) for i, cell in enumerate(row)).rstrip() for row in rows]
+
+
+def card(group: Sequence[Result]) -> list[str]:
+    """The evidence of the first case of one claim, in fields, and the names of the others."""
+    first = group[0]
+    unit = f" {first.unit}" if first.unit else ""
+    printed = {f"rank {rank.rank} said": rank.output for rank in first.ranks if rank.output.strip()}
+    others = [result.case for result in group[1:]]
+    fields = {
+        "case": first.case,
+        "what": first.message,
+        "expected": f"{first.expected}{unit}" if first.expected else "",
+        "observed": f"{first.observed}{unit}" if first.observed else "",
+        "witness": first.witness,
+        **{name: _tail(text) for name, text in printed.items()},
+        "also": ", ".join(others[:4]) + (f" and {len(others) - 4} more" if len(others) > 4 else ""),
+        "hint": first.hint.en,
+        "rerun": first.rerun,
+    }
+    return list(_fields(fields, max_lines=MAX_LINES))
+
+
+def report_text(result: Result) -> str:
+    """A card as one text, for pytest's own report of a failed test and for JUnit."""
+    return "\n".join([f"{result.claim} {result.verdict.value} ({result.impl})", *card([result])])
+
+
+def mutant_lines(killed: Mapping[str, Iterable[str]], named: Mapping[str, Iterable[str]]) -> list[str]:
+    """Who broke what: each mutant with the claims it broke, and those it names and left whole."""
+    lines = []
+    for mutant, claims in named.items():
+        broke = set(killed.get(mutant, ()))
+        survived = sorted(set(claims) - broke)
+        lines.append(f"{mutant}: breaks {', '.join(sorted(broke)) or 'nothing'}")
+        if survived:
+            lines.append(f"  SURVIVED {', '.join(survived)}")
+    return lines
+
+
+def _broken(results: Iterable[Result]) -> list[list[Result]]:
+    groups: dict[tuple[str, str, Verdict], list[Result]] = {}
+    for result in results:
+        if result.verdict in RED:
+            groups.setdefault((result.impl, result.claim, result.verdict), []).append(result)
+    return list(groups.values())
+
+
+def _title(group: Sequence[Result]) -> str:
+    first = group[0]
+    cases = f", {len(group)} cases" if len(group) > 1 else ""
+    return f"{first.claim} {first.verdict.value} ({first.impl}, {first.tier.value}{cases})"
+
+
+def _fields(fields: Mapping[str, str], *, max_lines: int) -> Iterable[str]:
+    width = max(len(name) for name in fields)
+    for name, text in fields.items():
+        lines = [part for line in _printable(text).splitlines() for part in _wrapped(line, name)]
+        if len(lines) > max_lines:
+            lines = [*lines[:max_lines], f"… {len(lines) - max_lines} more lines in the report"]
+        for i, line in enumerate(lines):
+            yield f"  {name if i == 0 else '':<{width}}  {line}"
+
+
+def _wrapped(line: str, name: str) -> list[str]:
+    """Prose in lines of a readable width; commands and figures stay in one piece."""
+    return textwrap.wrap(line, PROSE_WIDTH) or [""] if name in ("hint", "what") else [line]
+
+
+def _printable(text: str) -> str:
+    """Text of a student's program without terminal escapes."""
+    return "".join(char if char.isprintable() or char in "\n\t" else "�" for char in text)
+
+
+def _tail(text: str) -> str:
+    lines = text.strip().splitlines()
+    return "\n".join(lines if len(lines) <= OUTPUT_LINES else ["…", *lines[-OUTPUT_LINES:]])
+
+
+def _align(cell: str, width: int, column: int) -> str:
+    return f"{cell:<{width}}" if column < 3 else f"{cell:>{width}}"
