@@ -1,0 +1,186 @@
+"""report.html: one file that needs nothing else, from the values of report.json.
+
+Everything is drawn here, once, in both languages; the script in the page only shows, hides and copies. The page's
+policy allows exactly its own script and style, by their hashes, and no network at all: a hostile text that got through
+the escaping could still not run.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from reports import plot, score
+from reports.persian import digits, isolated
+
+HERE = Path(__file__).parent
+LANGUAGES = ("en", "fa")
+TRUTHS = ("exact", "conditional", "corrected", "opinion")
+# With more columns than this the matrix scrolls sideways in its own box and shows signs without words.
+ROOMY_COLUMNS = 5
+
+Report = dict[str, Any]
+
+
+def render(report: Report) -> str:
+    """Return the whole page for a report.json that ``build.validate`` accepts."""
+    environment = _environment()
+    style = (HERE / "static" / "report.css").read_text(encoding="utf-8")
+    script = (HERE / "static" / "report.js").read_text(encoding="utf-8")
+    return environment.get_template("report.html.j2").render(
+        report=report,
+        style=Markup(style),  # our own files, no outside text
+        script=Markup(script),
+        policy=_policy(style, script),
+        verdicts=(*score.ORDER, score.NOT_RUN),
+        truths=TRUTHS,
+        tiers=score.TIERS,
+        sections=_sections(report),
+        scores=score.scores(report),
+        counted=len(score.counted_claims(report)),
+        tally=_tally(report),
+        plots=plot.pictures(report, "ring-bytes"),
+        plot_size=(plot.WIDTH, plot.HEIGHT, plot.LEFT, plot.RIGHT, plot.TOP, plot.BOTTOM),
+        suite_score=score.suite_score(report),
+        impl_names=[info["name"] for info in score.implementations(report)],
+        infos={info["name"]: info for info in report["impls"]},
+        roomy=len(report["impls"]) <= ROOMY_COLUMNS,
+    )
+
+
+def _sections(report: Report) -> list[dict[str, Any]]:
+    """The ledger's sections with their claims; each claim with its cells and its results for each implementation."""
+    cells = score.cells(report)
+    results: dict[tuple[str, str], list[Report]] = {}
+    for result in report["results"]:
+        results.setdefault((result["claim"], result["impl"]), []).append(result)
+    known = {claim["id"] for claim in report["claims"]}
+    names = [info["name"] for info in score.implementations(report)]
+    own_shows = score.suite_only(report)
+    found: dict[str, list[dict[str, Any]]] = {}
+    for claim in report["claims"]:
+        # A fact under a second id shows what is known under the first, unless it was checked by itself.
+        twin = claim["same_as"] if claim["same_as"] in known else None
+        columns = []
+        # What the suite shows by itself takes one wide cell.
+        wide = claim["id"] in own_shows or (twin is not None and twin in own_shows)
+        for name in [score.SUITE] if wide else names:
+            own = (claim["id"], name)
+            key = (twin, name) if twin and not _says_something(cells.get(own, [])) else own
+            columns.append({"impl": name, "cells": cells.get(key, []), "results": _worst_first(results.get(key, []))})
+        row = {"claim": claim, "twin": twin, "wide": wide, "columns": columns, "search": _search_text(claim)}
+        found.setdefault(claim["section"], []).append(row)
+    return [{"id": section, "rows": rows, "idle": _idle(rows)} for section, rows in found.items()]
+
+
+def _says_something(cells: list[score.Cell]) -> bool:
+    return any(cell.verdict != "not-checked" for cell in cells)
+
+
+def _idle(rows: list[dict[str, Any]]) -> bool:
+    """Whether nothing in the section was checked in this run: it starts folded."""
+    return not any(_says_something(column["cells"]) for row in rows for column in row["columns"])
+
+
+def _worst_first(results: list[Report]) -> list[Report]:
+    place = {verdict: index for index, verdict in enumerate(score.WORST_FIRST)}
+    return sorted(results, key=lambda result: (score.TIERS.index(result["tier"]), place[result["verdict"]]))
+
+
+def _search_text(claim: Report) -> str:
+    parts = [claim["id"], claim["formula"], *claim["text"].values(), *claim["statement"].values(), claim["source"]]
+    return " ".join(parts).lower()
+
+
+def _tally(report: Report) -> dict[str, int]:
+    """For the legend: how many cells of the matrix have each verdict."""
+    counts: dict[str, int] = {}
+    for cells in score.cells(report).values():
+        for cell in cells:
+            counts[cell.verdict] = counts.get(cell.verdict, 0) + 1
+    return counts
+
+
+def _policy(style: str, script: str) -> str:
+    def allowed(text: str) -> str:
+        digest = hashlib.sha256(text.encode()).digest()
+        return f"'sha256-{base64.b64encode(digest).decode()}'"
+
+    return (
+        f"default-src 'none'; style-src {allowed(style)}; script-src {allowed(script)}; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+@functools.cache
+def messages() -> dict[str, dict[str, str]]:
+    """Return the page's own texts: ``{language: {key: text}}``."""
+    return {
+        language: tomllib.loads((HERE / "locale" / f"{language}.toml").read_text(encoding="utf-8"))
+        for language in LANGUAGES
+    }
+
+
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(HERE / "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals.update(t=_own_text, plain=_plain_text, both=both, has=_has_text)
+    environment.filters.update(anchor=_anchor, seconds=_seconds)
+    return environment
+
+
+def _own_text(key: str, **values: object) -> Markup:
+    """A text of the page in both languages; ``values`` fill its {names}, numbers with each language's digits."""
+    texts = {language: messages()[language][key].format(**_local(values, language)) for language in LANGUAGES}
+    return both(texts)
+
+
+def _plain_text(key: str, language: str) -> str:
+    """The same without markup, for attributes."""
+    return messages()[language][key]
+
+
+def _has_text(key: str) -> bool:
+    return key in messages()["en"]
+
+
+def _local(values: Mapping[str, object], language: str) -> dict[str, object]:
+    return {
+        name: digits(f"{value:,}") if language == "fa" and isinstance(value, int) else value
+        for name, value in values.items()
+    }
+
+
+def both(text: Mapping[str, str]) -> Markup:
+    """A text of the ledger in both languages; English where there is no Persian."""
+    return Markup("").join(
+        [_in_language("en", Markup.escape(text["en"])), _in_language("fa", isolated(text["fa"] or text["en"]))]
+    )
+
+
+def _in_language(language: str, text: Markup) -> Markup:
+    direction = "rtl" if language == "fa" else "ltr"
+    return Markup('<span class="{0}" lang="{0}" dir="{1}">{2}</span>').format(language, direction, text)
+
+
+def _anchor(claim: str) -> str:
+    return f"claim-{claim}"
+
+
+def _seconds(value: float) -> str:
+    if value < 1:
+        return f"{value * 1000:.0f} ms"
+    return f"{value:.1f} s" if value < 120 else f"{int(value // 60)} min {int(value % 60)} s"
