@@ -219,7 +219,7 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     ),
     "src": ("root", "source", "src_rank", "root_rank", "from_rank", "broadcaster"),
     "group": ("process_group", "pg", "proc_group", "dp_group", "data_parallel_group"),
-    "module": ("model", "net", "wrapped", "nn_module"),
+    "module": ("model", "net", "wrapped", "nn_module", "ddp_model", "ddp"),
     "bucket_cap_mb": ("bucket_size_mb", "bucket_mb", "bucket_size", "cap_mb"),
     "init_file": ("rendezvous_file", "file", "path", "file_path", "rendezvous", "store_path"),
     "port": ("master_port", "MASTER_PORT"),

@@ -3,6 +3,14 @@
 from __future__ import annotations
 
 from impls.mesh import RECV_TIMEOUT_S, GlooMesh, queue_mesh
+from impls.reference.calls import (
+    average_gradients,
+    broadcast_parameters,
+    gather_parameters,
+    init_group,
+    shard_gradients,
+    sum_gradients,
+)
 from impls.reference.collectives import (
     ring_allgather,
     ring_allreduce,
@@ -10,14 +18,25 @@ from impls.reference.collectives import (
     tree_allreduce,
     tree_broadcast,
 )
+from impls.reference.data_parallel import DataParallel
+from impls.reference.loop import batch_slice, train
 
 __all__ = [
     "RECV_TIMEOUT_S",
+    "DataParallel",
     "GlooMesh",
+    "average_gradients",
+    "batch_slice",
+    "broadcast_parameters",
+    "gather_parameters",
+    "init_group",
     "queue_mesh",
     "ring_allgather",
     "ring_allreduce",
     "ring_reduce_scatter",
+    "shard_gradients",
+    "sum_gradients",
+    "train",
     "tree_allreduce",
     "tree_broadcast",
 ]
