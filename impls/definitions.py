@@ -43,7 +43,7 @@ def _is_empty(body: list[ast.stmt]) -> bool:
 
 def _only_refuses(body: list[ast.stmt]) -> bool:
     rest = [node for node in body if not _is_empty([node])]
-    if len(rest) != 1 or not isinstance(rest[0], ast.Raise) or rest[0].exc is None:
+    if not rest or not isinstance(rest[0], ast.Raise) or rest[0].exc is None:
         return False
     raised = rest[0].exc.func if isinstance(rest[0].exc, ast.Call) else rest[0].exc
     return isinstance(raised, ast.Name) and raised.id == "NotImplementedError"

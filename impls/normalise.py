@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from impls.contract import SYNC_FUNCTIONS, SYNC_METHODS, Entry
+from impls.definitions import is_stub
 from impls.handover import NotProvided, arguments
 from impls.loading import Implementation
 
@@ -75,7 +76,7 @@ class Wrapped:
     @property
     def has_no_sync(self) -> bool:
         """Whether the wrapper has a `no_sync`."""
-        return callable(getattr(self.wrapper, "no_sync", None))
+        return _is_written(getattr(self.wrapper, "no_sync", None))
 
     def no_sync(self) -> AbstractContextManager[None]:
         """The wrapper's `no_sync()`; raises `NotProvided` when it has none."""
@@ -88,9 +89,13 @@ class Wrapped:
         """Ways to finish a step with the values only they need, best first."""
         methods = [getattr(self.wrapper, name, None) for name in SYNC_METHODS]
         functions = [getattr(home, name, None) for home in self._impl.modules for name in SYNC_FUNCTIONS]
-        return [(method, {}) for method in methods if callable(method)] + [
-            (function, {"module": self.wrapper}) for function in functions if callable(function)
+        return [(method, {}) for method in methods if _is_written(method)] + [
+            (function, {"module": self.wrapper}) for function in functions if _is_written(function)
         ]
+
+
+def _is_written(value: Any) -> bool:
+    return callable(value) and not is_stub(value)
 
 
 def _described(value: Any) -> str:

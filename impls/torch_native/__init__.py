@@ -1,0 +1,37 @@
+"""PyTorch's own blocks as a peer (``--impl=torch``): thin adapters, and what they are known not to hold."""
+
+from __future__ import annotations
+
+from impls.torch_native.collectives import (
+    all_gather,
+    all_reduce,
+    broadcast,
+    gather_parameters,
+    reduce_scatter,
+    shard_gradients,
+)
+from impls.torch_native.data_parallel import (
+    DataParallel,
+    average_gradients,
+    broadcast_parameters,
+    init_group,
+    sum_gradients,
+    train,
+)
+from impls.torch_native.manifest import MANIFEST
+
+__all__ = [
+    "MANIFEST",
+    "DataParallel",
+    "all_gather",
+    "all_reduce",
+    "average_gradients",
+    "broadcast",
+    "broadcast_parameters",
+    "gather_parameters",
+    "init_group",
+    "reduce_scatter",
+    "shard_gradients",
+    "sum_gradients",
+    "train",
+]
