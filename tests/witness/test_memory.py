@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import dataclasses
+
+import torch
+from torch import nn
+
+from fixtures.witness.memory import peak, weigh
+
+FLOAT = 4
+
+
+class Tied(nn.Module):
+    """An embedding of 10 words and the same matrix as output layer, with a buffer of 7 numbers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(10, 6)
+        self.output = nn.Linear(6, 10)
+        self.output.weight = self.embedding.weight
+        self.register_buffer("mask", torch.ones(7))
+
+    def forward(self, words: torch.Tensor) -> torch.Tensor:
+        return self.output(self.embedding(words))
+
+
+PARAMETERS = FLOAT * (10 * 6 + 10)
+
+
+def trained(optimizer_cls: type[torch.optim.Optimizer], **options: float) -> tuple[Tied, torch.optim.Optimizer]:
+    module = Tied()
+    optimizer = optimizer_cls(module.parameters(), **options)
+    module(torch.arange(3)).sum().backward()
+    optimizer.step()
+    return module, optimizer
+
+
+def test_tied_weights_are_counted_once() -> None:
+    assert weigh("built", module=Tied()).categories == {
+        "parameters": PARAMETERS,
+        "gradients": 0,
+        "buffers": FLOAT * 7,
+    }
+
+
+def test_adam_holds_two_moments_and_a_step_for_each_parameter_tensor() -> None:
+    module, optimizer = trained(torch.optim.Adam, lr=0.1)
+    assert weigh("step", module=module, optimizer=optimizer).categories == {
+        "parameters": PARAMETERS,
+        "gradients": PARAMETERS,
+        "buffers": FLOAT * 7,
+        "optimizer": 2 * PARAMETERS + 2 * FLOAT,
+    }
+
+
+def test_momentum_is_one_copy_and_plain_sgd_none() -> None:
+    module, optimizer = trained(torch.optim.SGD, lr=0.1, momentum=0.9)
+    assert weigh("step", module=module, optimizer=optimizer).categories["optimizer"] == PARAMETERS
+    module, optimizer = trained(torch.optim.SGD, lr=0.1)
+    assert weigh("step", module=module, optimizer=optimizer).categories["optimizer"] == 0
+
+
+def test_the_parameters_that_an_optimizer_updates_are_not_its_own() -> None:
+    _, optimizer = trained(torch.optim.SGD, lr=0.1, momentum=0.9)
+    assert weigh("step", optimizer=optimizer).categories == {"optimizer": PARAMETERS}
+
+
+class WithMasterCopy:
+    """An optimizer that updates a double-precision copy of its own."""
+
+    def __init__(self, module: nn.Module) -> None:
+        self.master = [p.detach().double().requires_grad_() for p in module.parameters()]
+        for copy in self.master:
+            copy.grad = torch.zeros_like(copy)
+        self.inner = torch.optim.SGD(self.master, lr=0.1)
+        self.module = module
+
+
+def test_a_master_copy_and_its_gradients_belong_to_the_optimizer() -> None:
+    module = Tied()
+    reading = weigh("built", module=module, optimizer=WithMasterCopy(module))
+    assert reading.categories["parameters"] == PARAMETERS
+    assert reading.categories["optimizer"] == 2 * 2 * PARAMETERS
+
+
+def test_gradients_that_are_views_of_one_bucket_weigh_what_the_bucket_weighs() -> None:
+    module = Tied()
+    bucket = torch.zeros(100)
+    start = 0
+    for parameter in module.parameters():
+        parameter.grad = bucket[start : start + parameter.numel()].view_as(parameter)
+        start += parameter.numel()
+    assert weigh("views", module=module).categories["gradients"] == FLOAT * 100
+
+
+def test_a_slice_keeps_its_whole_storage_alive() -> None:
+    shard = torch.zeros(1000)[:10]
+    assert weigh("shard", shard=shard).categories == {"shard": FLOAT * 1000}
+
+
+def test_a_released_storage_weighs_nothing() -> None:
+    module = nn.Linear(8, 8, bias=False)
+    module.weight.untyped_storage().resize_(0)
+    assert weigh("released", module=module).categories["parameters"] == 0
+
+
+@dataclasses.dataclass
+class Nest:
+    tensors: dict[str, list[torch.Tensor]]
+    itself: Nest | None = None
+
+
+def test_tensors_are_found_in_nests_that_hold_themselves() -> None:
+    nest = Nest(tensors={"a": [torch.zeros(3)], "b": [torch.zeros(2, dtype=torch.float64)]})
+    nest.itself = nest
+    assert weigh("nest", buckets=nest).categories == {"buckets": 3 * 4 + 2 * 8}
+
+
+def test_a_storage_counts_for_the_first_category_that_reaches_it() -> None:
+    flat = torch.zeros(5)
+    assert weigh("shared", first=flat, second=[flat[:2], torch.zeros(1)]).categories == {"first": 20, "second": 4}
+
+
+def test_named_categories_take_their_part_of_a_module() -> None:
+    module, _ = trained(torch.optim.SGD, lr=0.1)
+    assert weigh("parts", parameters=module, gradients=module, buffers=module).categories == {
+        "parameters": PARAMETERS,
+        "gradients": PARAMETERS,
+        "buffers": FLOAT * 7,
+    }
+
+
+def test_other_tensors_of_the_process_are_found() -> None:
+    without = weigh("before", others=True).categories["other"]
+    hidden = [torch.zeros(1000)]
+    assert weigh("after", others=True).categories["other"] - without == FLOAT * 1000
+    assert hidden
+
+
+def test_the_peak_is_the_most_that_was_alive_at_one_time() -> None:
+    with peak() as block:
+        first = torch.zeros(10_000)
+        del first
+        second = torch.zeros(30_000)
+        third = torch.zeros(20_000)
+    assert block.peak_bytes == FLOAT * 50_000
+    assert second.numel() > third.numel()

@@ -1,0 +1,332 @@
+"""Rank programs whose operations, bytes and times are known beforehand, and some that lie about them."""
+
+from __future__ import annotations
+
+import datetime
+import os
+from collections.abc import Callable
+
+import torch
+import torch.distributed as dist
+import torch.distributed._functional_collectives as functional
+from torch import Tensor, nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.nn.parallel import DistributedDataParallel
+
+from fixtures.witness import compute
+from fixtures.world.context import RankContext
+
+NUMEL = 12
+MIB = 1 << 20
+
+
+def _empty(world_size: int, numel: int = NUMEL) -> list[Tensor]:
+    return [torch.zeros(numel) for _ in range(world_size)]
+
+
+# -- honest programs ---------------------------------------------------------------------------------------------------
+
+
+def collectives(ctx: RankContext) -> None:
+    """Each collective once, in the order of EACH_COLLECTIVE in test_trace."""
+    n, tensor = ctx.world_size, torch.ones(NUMEL)
+    dist.all_reduce(tensor, dist.ReduceOp.MAX)
+    dist.broadcast(tensor, src=1)
+    dist.reduce(tensor, dst=1, op=dist.ReduceOp.PRODUCT)
+    dist.all_gather(_empty(n), tensor)
+    dist.all_gather_single(torch.zeros(n * NUMEL), tensor)
+    dist.reduce_scatter(tensor, _empty(n))
+    dist.reduce_scatter_single(tensor, torch.ones(n * NUMEL))
+    dist.gather(tensor, _empty(n) if ctx.rank == 1 else None, dst=1)
+    dist.scatter(tensor, _empty(n) if ctx.rank == 1 else None, src=1)
+    dist.all_to_all(_empty(n), _empty(n))
+    dist.all_to_all_single(torch.zeros(n * NUMEL), torch.ones(n * NUMEL))
+    dist.barrier()
+
+
+def by_keyword(ctx: RankContext) -> None:
+    group = dist.group.WORLD
+    tensor = torch.ones(NUMEL)
+    group.allreduce(tensors=[tensor], opts=dist.AllreduceOptions()).wait()
+    group.allreduce(tensor, dist.ReduceOp.MIN).wait()
+    group.broadcast(tensor, root=1).wait()
+    group.reduce(tensor, root=1, op=dist.ReduceOp.MAX).wait()
+
+
+def dtypes(ctx: RankContext) -> None:
+    for dtype in (torch.float64, torch.bfloat16, torch.int64, torch.uint8, torch.bool):
+        dist.broadcast(torch.ones(NUMEL, dtype=dtype), src=0)
+
+
+def messages(ctx: RankContext) -> None:
+    """Rank 0 sends three ways, rank 1 receives three ways; the last from anybody."""
+    tensor = torch.ones(NUMEL)
+    if ctx.rank == 0:
+        dist.send(tensor, dst=1, tag=7)
+        dist.isend(tensor, dst=1).wait()
+        dist.send(tensor, dst=1)
+    elif ctx.rank == 1:
+        dist.recv(tensor, src=0, tag=7)
+        dist.irecv(tensor, src=0).wait()
+        dist.recv(tensor)
+
+
+def batched_ring(ctx: RankContext) -> None:
+    right, left = (ctx.rank + 1) % ctx.world_size, (ctx.rank - 1) % ctx.world_size
+    mine, theirs = torch.ones(NUMEL), torch.zeros(NUMEL)
+    works = dist.batch_isend_irecv([dist.P2POp(dist.isend, mine, right), dist.P2POp(dist.irecv, theirs, left)])
+    for work in works:
+        work.wait()
+
+
+def coalesced(ctx: RankContext) -> None:
+    with dist._coalescing_manager():
+        dist.all_reduce(torch.ones(NUMEL))
+        dist.all_reduce(torch.ones(3))
+
+
+def functional_collectives(ctx: RankContext) -> list[float]:
+    tensor = torch.ones(NUMEL)
+    reduced = functional.all_reduce(tensor, "sum", dist.group.WORLD)
+    gathered = functional.all_gather_single(tensor, 0, dist.group.WORLD)
+    return [float(reduced.sum()), float(gathered.sum())]
+
+
+def subgroup(ctx: RankContext) -> int:
+    """Ranks 1 and 2 reduce among themselves; rank 2 is root and sends to rank 1 by their global numbers."""
+    group = dist.new_group([1, 2])
+    tensor = torch.ones(NUMEL)
+    if ctx.rank > 0:
+        dist.all_reduce(tensor, group=group)
+        dist.broadcast(tensor, src=2, group=group)
+        if ctx.rank == 2:
+            dist.send(tensor, dst=1, group=group)
+        else:
+            dist.recv(tensor, src=2, group=group)
+    return int(tensor[0])
+
+
+def lonely_subgroup(ctx: RankContext) -> None:
+    """Rank 0 makes a group with rank 1, which knows nothing of it."""
+    if ctx.rank == 0:
+        dist.new_group([0, 1])
+
+
+def device_mesh(ctx: RankContext) -> None:
+    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("replicate", "shard"))
+    ctx.mark("made")
+    dist.all_reduce(torch.ones(NUMEL), group=mesh.get_group("shard"))
+
+
+def asynchronous(ctx: RankContext) -> None:
+    work = dist.all_reduce(torch.ones(NUMEL), async_op=True)
+    ctx.mark("issued")
+    work.wait()
+    ctx.mark("waited")
+
+
+def polled(ctx: RankContext) -> None:
+    work = dist.all_reduce(torch.ones(NUMEL), async_op=True)
+    while not work.is_completed():
+        pass
+    ctx.mark("seen")
+    work.wait()
+
+
+def forgotten(ctx: RankContext) -> None:
+    """Nobody ever waits for the second operation."""
+    tensor = torch.ones(NUMEL)
+    works = [dist.all_reduce(tensor), dist.all_reduce(torch.ones(NUMEL), async_op=True)]
+    dist.barrier()
+    del works
+
+
+def refused(ctx: RankContext) -> str:
+    try:
+        dist.send(torch.ones(4, 4)[:, 1], dst=(ctx.rank + 1) % ctx.world_size)
+    except (ValueError, RuntimeError) as error:
+        return type(error).__name__
+    return ""
+
+
+def _model() -> nn.Sequential:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(64, 64), nn.Linear(64, 64), nn.Linear(64, 64))
+
+
+def ddp_steps(ctx: RankContext, num_steps: int, bucket_cap_mb: float) -> list[float]:
+    model = DistributedDataParallel(_model(), bucket_cap_mb=bucket_cap_mb)
+    ctx.mark("constructed")
+    for _ in range(num_steps):
+        model(torch.ones(2, 64) * ctx.rank).sum().backward()
+        ctx.mark("step")
+    return [float(parameter.grad.sum()) for parameter in model.parameters()]
+
+
+def ddp_under_watch(ctx: RankContext, width: int) -> None:
+    model = nn.Sequential(*(nn.Linear(width, width) for _ in range(4)))
+    ddp = DistributedDataParallel(model, bucket_cap_mb=width * width * 4 / MIB)
+    ddp(torch.ones(8, width)).sum().backward()  # DDP puts its buckets in order during the first step
+    stop = compute.watch(model, ctx.mark)
+    for _ in range(3):
+        ddp(torch.ones(256, width)).sum().backward()
+        ctx.mark("step-begin")
+    stop()
+
+
+def reduce_after_backward(ctx: RankContext, width: int) -> None:
+    model = nn.Sequential(*(nn.Linear(width, width) for _ in range(4)))
+    compute.watch(model, ctx.mark)
+    model(torch.ones(256, width)).sum().backward()
+    works = [dist.all_reduce(parameter.grad, async_op=True) for parameter in model.parameters()]
+    for work in works:
+        work.wait()
+
+
+def fsdp_step(ctx: RankContext) -> None:
+    model = _model()
+    for layer in model:
+        fully_shard(layer)
+    fully_shard(model)
+    model(torch.ones(2, 64)).sum().backward()
+
+
+# -- the wire ----------------------------------------------------------------------------------------------------------
+
+
+def each_on_the_wire(ctx: RankContext, numel: int) -> None:
+    """Each collective with a window of its own, named after it."""
+    n, tensor = ctx.world_size, torch.ones(numel)
+    calls: dict[str, Callable[[], object]] = {
+        "all_reduce": lambda: dist.all_reduce(tensor),
+        "broadcast": lambda: dist.broadcast(tensor, src=1),
+        "reduce": lambda: dist.reduce(tensor, dst=1),
+        "all_gather": lambda: dist.all_gather(_empty(n, numel), tensor),
+        "all_gather_single": lambda: dist.all_gather_single(torch.zeros(n * numel), tensor),
+        "reduce_scatter": lambda: dist.reduce_scatter(tensor, _empty(n, numel)),
+        "reduce_scatter_single": lambda: dist.reduce_scatter_single(tensor, torch.ones(n * numel)),
+        "gather": lambda: dist.gather(tensor, _empty(n, numel) if ctx.rank == 1 else None, dst=1),
+        "scatter": lambda: dist.scatter(tensor, _empty(n, numel) if ctx.rank == 1 else None, src=1),
+        "all_to_all": lambda: dist.all_to_all_single(torch.zeros(n * numel), torch.ones(n * numel)),
+        "ring": lambda: batched_ring(ctx),
+        "barrier": dist.barrier,
+        "new_group": lambda: dist.new_group(list(range(n))),
+    }
+    for name, call in calls.items():
+        with ctx.window(name):
+            call()
+
+
+def all_reduce_on_the_wire(ctx: RankContext, num_bytes: int) -> None:
+    with ctx.window("all_reduce"):
+        dist.all_reduce(torch.ones(num_bytes // 4))
+
+
+def printing(ctx: RankContext) -> None:
+    with ctx.window("print"):
+        print("x" * 100_000)
+
+
+# -- liars -------------------------------------------------------------------------------------------------------------
+
+
+class _Ledger:
+    def __init__(self) -> None:
+        self.num_operations = 0
+
+
+def patched_all_reduce(ctx: RankContext) -> int:
+    """An implementation that reduces three times and patches torch.distributed to count one."""
+    ledger, real = _Ledger(), dist.all_reduce
+
+    def counted(tensor: Tensor, *args: object, **kwargs: object) -> object:
+        ledger.num_operations += 1
+        for _ in range(2):
+            real(tensor.clone())
+        return real(tensor, *args, **kwargs)
+
+    dist.all_reduce = counted
+    try:
+        with ctx.window("reduction"):
+            dist.all_reduce(torch.ones(NUMEL))
+    finally:
+        dist.all_reduce = real
+    return ledger.num_operations
+
+
+def own_process_group(ctx: RankContext) -> float:
+    """Reduces a mebibyte over a group made by hand, where no trace is taken."""
+    store = dist.FileStore(str(ctx.rendezvous_file()), ctx.world_size)
+    group = dist.ProcessGroupGloo(store, ctx.rank, ctx.world_size, datetime.timedelta(seconds=30))
+    tensor = torch.ones(MIB // 4)
+    with ctx.window("reduction"):
+        group.allreduce([tensor]).wait()
+    return float(tensor[0])
+
+
+def past_the_trace(ctx: RankContext) -> float:
+    """Takes the backend out of the traced group and calls it directly."""
+    tensor = torch.ones(MIB // 4)
+    backend = dist.group.WORLD._get_backend(torch.device("cpu"))
+    with ctx.window("reduction"):
+        backend.allreduce([tensor]).wait()
+    return float(tensor[0])
+
+
+def through_a_file(ctx: RankContext) -> None:
+    with ctx.window("reduction"):
+        dist.all_reduce(torch.ones(NUMEL))
+        (ctx.folder / f"gradients-{ctx.rank}").write_bytes(bytes(MIB))
+
+
+def through_a_pipe(ctx: RankContext) -> None:
+    reader, writer = os.pipe()
+    with ctx.window("reduction"):
+        dist.all_reduce(torch.ones(NUMEL))
+        for _ in range(MIB >> 12):
+            os.write(writer, bytes(1 << 12))
+            os.read(reader, 1 << 12)
+    os.close(reader)
+    os.close(writer)
+
+
+# -- disagreements that gloo does not report ---------------------------------------------------------------------------
+
+
+def swapped_order(ctx: RankContext) -> None:
+    first, second = torch.ones(NUMEL), torch.ones(NUMEL)
+    if ctx.rank == 1:
+        first, second = second, first
+        _reduce_second(second)
+        _reduce_first(first)
+    else:
+        _reduce_first(first)
+        _reduce_second(second)
+
+
+def _reduce_first(tensor: Tensor) -> None:
+    dist.all_reduce(tensor)
+
+
+def _reduce_second(tensor: Tensor) -> None:
+    dist.all_reduce(tensor)
+
+
+def sum_against_max(ctx: RankContext) -> None:
+    dist.all_reduce(torch.ones(NUMEL), dist.ReduceOp.MAX if ctx.rank == 1 else dist.ReduceOp.SUM)
+
+
+def same_width(ctx: RankContext) -> None:
+    dist.all_reduce(torch.ones(NUMEL, dtype=torch.int32 if ctx.rank == 1 else torch.float32))
+
+
+def message_of_same_width(ctx: RankContext) -> None:
+    if ctx.rank == 0:
+        dist.send(torch.ones(NUMEL), dst=1)
+    else:
+        dist.recv(torch.ones(NUMEL, dtype=torch.int32), src=0)
+
+
+def turned(ctx: RankContext) -> None:
+    dist.all_reduce(torch.ones(3, 4) if ctx.rank == 1 else torch.ones(4, 3))
