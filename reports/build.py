@@ -16,7 +16,7 @@ from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]  # ships no types
 
-from conformance.verdict import SCHEMA_VERSION, Claim, ImplInfo, Record, Result, ScenarioStory, to_json
+from conformance.verdict import SCHEMA_VERSION, Claim, ImplInfo, Record, Result, ScenarioStory, Text, to_json
 from reports.text import LINE_LIMIT, NAME_LIMIT, OUTPUT_LIMIT, safe
 
 SCHEMA_PATH = Path(__file__).parent / "schema" / "report.schema.json"
@@ -134,7 +134,7 @@ def _result(result: Result) -> Report:
         "unit": safe(result.unit, NAME_LIMIT),
         "witness": result.witness,
         "examples": result.examples,
-        "hint": to_json(result.hint),
+        "hint": _text(result.hint),
         "ranks": [
             {
                 "rank": rank.rank,
@@ -152,9 +152,14 @@ def _result(result: Result) -> Report:
 
 def _scenario(story: ScenarioStory) -> Report:
     values = dict(to_json(story))
+    values |= {key: _text(getattr(story, key)) for key in ("title", "symptom", "diagnosis", "cure")}
     values["evidence"] = [safe(line) for line in story.evidence]
     values["rerun"] = safe(story.rerun)
     return values
+
+
+def _text(text: Text) -> Report:
+    return {"en": safe(text.en), "fa": safe(text.fa)}
 
 
 def _finite(value: float) -> float:

@@ -107,8 +107,9 @@ def _place_junit(config: pytest.Config, written: _Written) -> None:
     if folder is None or writer is None:
         return
     config.pluginmanager.unregister(writer)  # else it announces the place that the file has left
+    del config.stash[xml_key]
     made = folder / "junit.xml"
-    if written.folder is None or not made.exists():
+    if written.folder is None or not written.files or not made.exists():
         return
     try:
         write_whole(written.folder / "junit.xml", made.read_text(encoding="utf-8"))

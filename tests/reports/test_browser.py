@@ -1,0 +1,204 @@
+"""The page in a real Chromium, opened as a file."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from reports import build, html
+from tests.reports import sample
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium or google-chrome on this machine's PATH")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path: Path = tmp_path_factory.mktemp("report") / "report.html"
+    path.write_text(html.render(build.build(sample.record())), encoding="utf-8")
+    return path.as_uri()
+
+
+@pytest.fixture
+def page(browser: Browser, address: str) -> Iterator[Page]:
+    """The opened page; whatever it complains about or asks the network for is a failure."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, locale="en-US")
+    page = context.new_page()
+    complaints: list[str] = []
+    requests: list[str] = []
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("request", lambda request: requests.append(request.url))
+    page.goto(address)
+    yield page
+    assert complaints == []
+    assert [url for url in requests if not url.startswith(("file:", "data:"))] == []
+    assert len([url for url in requests if url.startswith("file:")]) == 1
+    context.close()
+
+
+def test_the_matrix_has_a_row_for_each_claim_and_a_column_for_each_implementation(page: Page) -> None:
+    expect(page.locator(".matrix tr.row")).to_have_count(len(sample.CLAIMS))
+    expect(page.locator(".matrix thead th.impl")).to_have_text(list(sample.IMPLS))
+    expect(page.locator(".matrix tr.row .cell:not([colspan])")).to_have_count((len(sample.CLAIMS) - 2) * 3)
+
+
+def test_sections_without_a_check_start_folded_and_open(page: Page) -> None:
+    hidden = page.locator('[data-section="memory"] .row')
+    expect(hidden).to_be_hidden()
+    page.locator('[data-section="memory"] .fold').click()
+    expect(hidden).to_be_visible()
+
+
+def test_a_card_opens_and_closes_with_the_keyboard(page: Page) -> None:
+    button = page.locator('[aria-controls="claim-loop.construct-broadcast"]')
+    card = page.locator('[id="claim-loop.construct-broadcast"]')
+    expect(card).to_be_hidden()
+    button.focus()
+    page.keyboard.press("Enter")
+    expect(card).to_be_visible()
+    expect(card).to_contain_text("rank 2 finished its program without entering it.")
+    expect(card).to_contain_text("no-broadcast")
+    expect(card).to_contain_text("--impl=mine")
+    card.locator("summary").first.focus()
+    page.keyboard.press("Escape")
+    expect(card).to_be_hidden()
+    expect(button).to_be_focused()
+
+
+def test_an_address_of_a_claim_opens_its_card_also_in_a_folded_section(browser: Browser, address: str) -> None:
+    page = browser.new_page()
+    page.goto(f"{address}#claim-memory.adam-states")
+    expect(page.locator('[id="claim-memory.adam-states"]')).to_be_visible()
+    page.close()
+
+
+def test_a_link_to_a_claim_opens_its_card_also_when_a_filter_hides_it(page: Page) -> None:
+    page.fill("#search", "loop.same-init")
+    page.locator("#plot .from a").click()
+    expect(page.locator('[id="claim-collectives.ring.bytes"]')).to_be_visible()
+
+
+def test_searching_finds_by_id_and_by_either_language(page: Page) -> None:
+    rows = page.locator(".matrix tr.row:visible")
+    page.keyboard.press("/")
+    page.keyboard.type("ring.bytes")
+    expect(rows).to_have_count(1)
+    expect(page.locator("#shown")).to_have_text(f"1 of {len(sample.CLAIMS)} claims shown")
+    page.fill("#search", "پارامترهای آغازين")  # with an Arabic yeh
+    expect(rows).to_have_count(1)
+    page.fill("#search", "nothing like this")
+    expect(rows).to_have_count(0)
+    expect(page.locator("#nothing")).to_be_visible()
+    page.click("#clear")
+    expect(page.locator("#shown")).to_have_text(f"{len(sample.CLAIMS)} of {len(sample.CLAIMS)} claims shown")
+
+
+def test_filters_narrow_the_rows_and_work_together(page: Page) -> None:
+    rows = page.locator(".matrix tr.row:visible")
+    page.select_option("#section", "loop")
+    expect(rows).to_have_count(4)
+    page.click('.pick[data-verdict="hangs"]')
+    expect(rows).to_have_count(1)
+    page.click('.pick[data-verdict="crashes"]')
+    expect(rows).to_have_count(2)
+    page.select_option("#tier", "contract")
+    expect(rows).to_have_count(0)
+    page.click("#clear")
+    page.select_option("#truth", "corrected")
+    expect(rows).to_have_count(1)
+
+
+def test_a_filter_shows_rows_of_folded_sections(page: Page) -> None:
+    page.fill("#search", "memory.adam")
+    expect(page.locator('[data-section="memory"] .row')).to_be_visible()
+
+
+def test_the_language_turns_the_page_around(page: Page) -> None:
+    root = page.locator("html")
+    expect(root).to_have_attribute("dir", "ltr")
+    page.click("#language")
+    expect(root).to_have_attribute("dir", "rtl")
+    expect(root).to_have_attribute("lang", "fa")
+    expect(page.locator("#matrix-title")).to_contain_text("ادعاها")
+    assert page.locator(".en:visible").count() == 0
+    assert "گزارش" in page.title()
+    page.click("#language")
+    expect(root).to_have_attribute("dir", "ltr")
+    assert page.locator(".fa:visible").count() == 0
+
+
+def test_the_theme_follows_the_system_and_then_the_reader(page: Page) -> None:
+    ground = "getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(ground)
+    page.emulate_media(color_scheme="dark")
+    dark = page.evaluate(ground)
+    assert dark != light
+    page.click("#theme")
+    assert page.evaluate(ground) == light
+    page.click("#theme")
+    assert page.evaluate(ground) == dark
+
+
+def test_a_command_is_copied(page: Page) -> None:
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    button = page.locator(".story .copy").first
+    button.click()
+    expect(button).to_contain_text("Copied")
+    assert page.evaluate("navigator.clipboard.readText()") == sample.SCENARIOS[0].rerun
+
+
+@pytest.mark.parametrize("width", [360, 768, 920, 1280])
+@pytest.mark.parametrize("language", ["en", "fa"])
+def test_nothing_is_wider_than_the_screen(page: Page, width: int, language: str) -> None:
+    page.set_viewport_size({"width": width, "height": 800})
+    if language == "fa":
+        page.click("#language")
+    for button in page.locator(".open:visible").all():
+        button.click()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_verdicts_are_told_apart_without_colour(page: Page) -> None:
+    """Each verdict's sign is drawn by a path of its own."""
+    drawings = page.eval_on_selector_all("symbol[id]", "all => all.map(s => s.innerHTML)")
+    assert len(drawings) == len(set(drawings))
+
+
+def test_text_stands_out_from_its_ground_in_both_themes(page: Page) -> None:
+    """WCAG AA, 4.5 to 1, for every chip's colours as they are computed."""
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        pairs = page.eval_on_selector_all(
+            ".chip, .pick, .badge, .note",
+            """all => all.map(e => {
+                let ground = e;
+                while (getComputedStyle(ground).backgroundColor === 'rgba(0, 0, 0, 0)') ground = ground.parentElement;
+                return [e.className, getComputedStyle(e).color, getComputedStyle(ground).backgroundColor];
+            })""",
+        )
+        faint = {name for name, ink, ground in pairs if contrast(ink, ground) < 4.5}
+        assert faint == set(), scheme
+
+
+def contrast(ink: str, ground: str) -> float:
+    def light(colour: str) -> float:
+        channels = [int(part) / 255 for part in colour.removeprefix("rgb(").removesuffix(")").split(", ")]
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    low, high = sorted((light(ink), light(ground)))
+    return (high + 0.05) / (low + 0.05)

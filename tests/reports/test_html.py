@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+
+from conformance.verdict import RankReport, Text, Verdict
+from reports import build, html, plot
+from tests.reports import sample
+
+# What a page can load or run something with.
+LOADING = {"src", "srcset", "data", "poster", "action", "formaction", "background", "ping", "style"}
+
+
+class Page(HTMLParser):
+    """Every element with its attributes, and the text outside script and style."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self._raw = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        self._raw = tag if tag in ("script", "style") else ""
+
+    def handle_endtag(self, tag: str) -> None:
+        self._raw = ""
+
+    def handle_data(self, data: str) -> None:
+        if not self._raw:
+            self.text += data
+
+    def named(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+@pytest.fixture(scope="module")
+def source() -> str:
+    return html.render(build.build(sample.record()))
+
+
+@pytest.fixture(scope="module")
+def page(source: str) -> Page:
+    return Page(source)
+
+
+def test_the_page_loads_nothing(page: Page) -> None:
+    for tag, attributes in page.elements:
+        loading = LOADING & attributes.keys()
+        assert not loading, f"<{tag}> has {loading}"
+        assert not [name for name in attributes if name.startswith("on")], tag
+    assert not [
+        tag for tag, _ in page.elements if tag in ("img", "iframe", "object", "embed", "audio", "video", "base")
+    ]
+    assert [link["href"] for link in page.named("link")] == ["data:,"]
+
+
+def test_the_sheet_and_the_script_name_no_other_place(source: str) -> None:
+    sheet = re.search(r"<style>(.*?)</style>", source, re.S)
+    script = re.search(r"<script>(.*?)</script>", source, re.S)
+    assert sheet is not None
+    assert script is not None
+    assert not re.search(r"url\(|@import|//\w", sheet[1])
+    assert not re.search(r"https?:|fetch|XMLHttpRequest|import\(|WebSocket|innerHTML", script[1])
+
+
+def test_links_lead_within_the_page_or_to_its_traces(page: Page) -> None:
+    targets = [str(link["href"]) for link in page.named("a")]
+    assert [target for target in targets if not target.startswith(("#", "traces/"))] == []
+
+
+def test_links_within_the_page_have_targets(page: Page) -> None:
+    ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    targets = {str(link["href"])[1:] for link in page.named("a") if str(link["href"]).startswith("#")}
+    assert targets <= set(ids)
+
+
+def test_both_languages_have_the_same_texts_and_places() -> None:
+    english, persian = (html.messages()[language] for language in html.LANGUAGES)
+    assert english.keys() == persian.keys()
+    places = {key: set(re.findall(r"{\w+}", text)) for key, text in english.items()}
+    assert places == {key: set(re.findall(r"{\w+}", text)) for key, text in persian.items()}
+
+
+def test_every_word_of_the_verdicts_has_a_text() -> None:
+    wanted = [f"{kind}.{verdict.value}" for kind in ("verdict", "meaning") for verdict in Verdict]
+    assert [key for key in wanted if key not in html.messages()["en"]] == []
+
+
+def test_hostile_texts_stay_text() -> None:
+    hostile = sample.result(
+        "loop.step",
+        "mine",
+        Verdict.CRASHES,
+        case=sample.HOSTILE,
+        message=sample.HOSTILE,
+        expected=sample.HOSTILE,
+        observed=sample.HOSTILE,
+        unit=sample.HOSTILE,
+        timeline="javascript:alert(1)",
+        rerun=f"pytest '{sample.HOSTILE}\" onclick=\"alert(3)'",
+        hint=Text(en=sample.HOSTILE, fa=sample.HOSTILE),
+        ranks=(RankReport(rank=0, ending=sample.HOSTILE, detail=sample.HOSTILE, output="</pre><u>" * 100_000),),
+    )
+    text = html.render(build.build(sample.record(extra=(hostile,))))
+    page = Page(text)
+    assert len(page.named("script")) == 1
+    assert page.named("img") == []
+    assert page.named("u") == []
+    assert [name for _, attributes in page.elements for name in attributes if name.startswith("on")] == []
+    assert "<script>alert(1)</script>" in page.text
+    assert "\x1b" not in text
+    assert "\x00" not in text
+    assert "\u202e" not in text
+    assert len(text) < 700_000
+
+
+def test_an_empty_run_makes_a_page(page: Page) -> None:
+    record = sample.record()
+    empty: dict[str, Any] = build.build(record)
+    empty |= {"results": [], "scenarios": [], "claims": [], "summary": {}, "impls": [], "collected": 0, "reported": 0}
+    build.validate(empty)
+    assert "Lockstep" in html.render(empty)
+
+
+def test_the_plot_has_every_measured_point_and_the_formula() -> None:
+    [picture] = plot.pictures(build.build(sample.record()), "ring-bytes")
+    assert [(series.impl, len(series.dots)) for series in picture.series] == [("reference", 5), ("mine", 5)]
+    assert [tick.label for tick in picture.x_ticks] == [str(size) for size in sample.WORLD_SIZES]
+    assert picture.unit == "MiB"
+    assert picture.table[0] == ("reference", 2, "16,777,216", "16,777,216")
+
+
+def test_a_point_on_the_formula_lies_on_the_curve() -> None:
+    [picture] = plot.pictures(build.build(sample.record()), "ring-bytes")
+    places = set(re.findall(r"[ML]([\d.]+),([\d.]+)", picture.curve))
+    for x, y, _ in picture.series[0].dots:
+        assert (f"{x:g}", f"{y:g}") in places
+
+
+def test_the_curve_goes_through_its_points_and_never_turns_back() -> None:
+    points = [(float(n), 2 * (n - 1) / n) for n in (2, 3, 4, 8)]
+    curve = plot.smooth(points)
+    assert set(points) <= set(curve)
+    assert [value for _, value in curve] == sorted(value for _, value in curve)
