@@ -17,6 +17,7 @@ import torch.distributed as dist
 from fixtures.world.context import RankContext
 
 FOR_EVER_S = 3600.0
+left_behind: list[object] = []
 
 
 def nothing(ctx: RankContext) -> None:
@@ -284,7 +285,7 @@ def leave_group(ctx: RankContext) -> None:
 
 def leave_operation(ctx: RankContext) -> None:
     if ctx.rank == 0:
-        dist.irecv(torch.zeros(1), 1)
+        left_behind.append(dist.irecv(torch.zeros(1), 1))
 
 
 def make_own_group(ctx: RankContext) -> float:
