@@ -1,0 +1,115 @@
+"""What runs in the ranks: one collective of the implementation, called once, with what a judge needs to see of it.
+
+No pytest here, and no judgement: values, the input's memory afterwards, and the trace go to the other side as they are.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from conformance.collectives.layouts import lay_out
+from fixtures.world.context import RankContext
+from impls.normalise import flat_tensor, one_tensor
+
+CALL = "call"  # the wire window
+BEGIN, END = "call-begin", "call-end"  # the marks between which the trace is the implementation's
+LATE_S = 0.03  # how much later than the others the last rank comes
+
+_WHOLE = {  # how a result is read: as one tensor of the input's shape, or as a flat one
+    **dict.fromkeys(("ring_allreduce", "tree_allreduce", "all_reduce", "tree_broadcast", "broadcast"), one_tensor),
+    **dict.fromkeys(("ring_allgather", "all_gather", "ring_reduce_scatter", "reduce_scatter"), flat_tensor),
+    **dict.fromkeys(("shard_gradients", "gather_parameters"), flat_tensor),
+}
+
+
+def call(ctx: RankContext, name: str, tensor: Tensor, **more: Any) -> Tensor:
+    """Call the implementation's ``name`` on this rank with all that the contract offers; its result as a new tensor."""
+    assert ctx.impl is not None
+    offered = {"rank": ctx.rank, "world_size": ctx.world_size, "tensor": tensor, "group": dist.group.WORLD, **more}
+    result = ctx.impl.call(name, mesh=ctx.mesh(), **offered)
+    read: Callable[..., Tensor] = _WHOLE[name]
+    given = more.get("local_grad", tensor)  # where a function that returns None has left its result
+    return read(result, given, name).clone(memory_format=torch.contiguous_format)
+
+
+def once(
+    ctx: RankContext, name: str, inputs: list[Tensor], layout: str = "contiguous", src: int | None = None
+) -> dict[str, Any]:
+    """One call; the result, and the whole memory in which the input lay."""
+    memory, tensor = lay_out(inputs[ctx.rank], layout)
+    result = call(ctx, name, tensor, **({} if src is None else {"src": src}))
+    return {"result": result, "memory": memory}
+
+
+def twice(ctx: RankContext, name: str, inputs: list[Tensor], others: list[Tensor]) -> list[Tensor]:
+    """Two calls in a row with different tensors, as in two steps; both results, looked at after the second."""
+    first = call(ctx, name, inputs[ctx.rank].clone(), src=0)
+    second = call(ctx, name, others[ctx.rank].clone(), src=0)
+    return [first, second]
+
+
+def late(ctx: RankContext, name: str, inputs: list[Tensor], late_rank: int, src: int = 0) -> Tensor:
+    """One call that ``late_rank`` enters after all others have: their results cannot be there before it came."""
+    tensor = inputs[ctx.rank].clone()
+    signs = [ctx.rendezvous_file() for _ in range(ctx.world_size)]
+    if ctx.rank == late_rank:
+        others = [sign for rank, sign in enumerate(signs) if rank != late_rank]
+        _wait_for(others)
+        time.sleep(LATE_S)  # they have said that they are at the call: let them get into it
+    else:
+        signs[ctx.rank].touch()
+    return call(ctx, name, tensor, src=src)
+
+
+def _wait_for(files: list[Path]) -> None:
+    while not all(file.exists() for file in files):
+        time.sleep(0.001)
+
+
+def pattern(numel: int, rank: int, dtype: torch.dtype = torch.float32) -> Tensor:
+    """Small integers that differ between elements and ranks; sums of eight are exact in every dtype."""
+    return ((torch.arange(numel) * 5 + rank * 3) % 7).to(dtype)
+
+
+def counted(ctx: RankContext, name: str, numel: int, dtype: torch.dtype = torch.float32, **more: Any) -> int:
+    """One call between two barriers, in a wire window and between two marks; gives the elements of the result.
+
+    The barriers make the window whole: nothing of this call is on its way when it closes. They lie outside the marks;
+    the last one is inside the window, and the judge takes its known bytes off.
+    """
+    tensor = pattern(numel, ctx.rank, dtype)
+    dist.barrier()
+    with ctx.window(CALL):
+        ctx.mark(BEGIN)
+        result = call(ctx, name, tensor, **more)
+        ctx.mesh().flush()
+        ctx.mark(END)
+        dist.barrier()
+    return result.numel()
+
+
+def sharded(ctx: RankContext, inputs: list[Tensor]) -> dict[str, Any]:
+    """ZeRO-1's gradient shard, offered in both forms: the tensor, or local_grad and the list of its chunks."""
+    gradient = inputs[ctx.rank].clone()
+    chunks = [chunk.clone() for chunk in gradient.flatten().tensor_split(ctx.world_size)]
+    local_grad = torch.full_like(chunks[ctx.rank], 99)
+    ctx.mark(BEGIN)
+    shard = call(ctx, "shard_gradients", gradient, local_grad=local_grad, chunks=chunks)
+    ctx.mark(END)
+    return {"result": shard, "memory": gradient}
+
+
+def gathered(ctx: RankContext, shards: list[Tensor], dtype: torch.dtype) -> dict[str, Any]:
+    """ZeRO-1's way back: the parameters in their own dtype from the master shards of all ranks."""
+    shard = shards[ctx.rank].clone()
+    ctx.mark(BEGIN)
+    result = call(ctx, "gather_parameters", shard, master_shard=shard, dtype=dtype)
+    ctx.mark(END)
+    return {"result": result, "memory": shard}

@@ -1,0 +1,141 @@
+"""Judging results: against the computation in one process, on every rank, and what became of the input's memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from conformance import expect
+from conformance.checks import Judge
+from conformance.collectives.layouts import lay_out
+from conformance.expect import Comparison
+from conformance.verdict import Witness
+from fixtures import tolerances
+from fixtures.draws import Case, total_of
+from fixtures.world.outcome import Outcomes
+
+
+def judge_sums(judge: Judge, case: Case, results: Sequence[Tensor], outcomes: Outcomes) -> None:
+    """Every rank's result is the sum over ranks: bit for bit for exact values, else within the any-order bound."""
+    inputs = case.inputs()
+    for rank, result in enumerate(results):
+        comparison = sum_comparison(result, inputs, exact=case.is_exact, what=f"rank {rank}, {case}")
+        if not comparison.matches:
+            judge.that(comparison, message="the sum over ranks", outcomes=outcomes)
+    tier = "exact values, bit for bit" if case.is_exact else "rounded values, within the bound of any order of addition"
+    judge.that(comparison, message=f"the sum on every rank: {tier}")
+
+
+def sum_comparison(result: Tensor, inputs: Sequence[Tensor], *, exact: bool, what: str) -> Comparison:
+    """``result`` against the sum of ``inputs``, in the same dtype and shape."""
+    expected = total_of(inputs)
+    if exact or result.dtype != expected.dtype or result.shape != expected.shape:
+        return expect.same_bits(result, expected, what)
+    if result.is_complex():
+        result, inputs = torch.view_as_real(result), [torch.view_as_real(tensor) for tensor in inputs]
+    return _within_each(result, total_in_double(inputs), tolerances.any_order_sum(inputs), what)
+
+
+def total_in_double(inputs: Sequence[Tensor]) -> Tensor:
+    """The sum of real tensors in float64."""
+    return total_of([tensor.to(torch.float64) for tensor in inputs])
+
+
+def _within_each(result: Tensor, expected: Tensor, bound: Tensor, what: str) -> Comparison:
+    """Each element within its own bound; shown is the element that comes closest to it, or exceeds it most."""
+    if result.numel() == 0:
+        return Comparison(matches=True, expected="no elements", observed="no elements", error=0.0)
+    error = (result.to(torch.float64) - expected).abs()
+    excess = torch.where(error.isnan(), torch.inf, error - bound)
+    worst = int(excess.argmax())
+    got, wanted = result.flatten()[worst].item(), expected.flatten()[worst].item()
+    off, room = error.flatten()[worst].item(), bound.flatten()[worst].item()
+    count = int((excess > 0).sum())
+    return Comparison(
+        matches=count == 0,
+        expected=f"{wanted!r} within {room:.3g}",
+        observed=f"{got!r}, off by {off:.3g}",
+        message="" if count == 0 else f"{what}: {count} of {result.numel()} elements are outside the bound",
+        error=off,
+    )
+
+
+def judge_copies(
+    judge: Judge, expected: Tensor, results: Sequence[Tensor], outcomes: Outcomes, *, what: str, case: object
+) -> None:
+    """Every rank's result is ``expected``, bit for bit."""
+    for rank, result in enumerate(results):
+        comparison = expect.same_bits(result, expected, f"rank {rank}, {case}")
+        if not comparison.matches:
+            judge.that(comparison, message=what, outcomes=outcomes)
+    judge.that(comparison, message=f"{what} on every rank, bit for bit")
+
+
+def judge_parts(judge: Judge, case: Case, parts: Sequence[Tensor], outcomes: Outcomes) -> None:
+    """The ranks' parts joined in rank order are the flat sum, padding at its end, and none is larger than its share."""
+    numel = case.numel
+    padding = sum(part.numel() for part in parts) - numel
+    sizes = [part.numel() for part in parts]
+    if not 0 <= padding < max(case.world_size, 1):
+        judge.violated(
+            f"{case}: the parts do not add up to the tensor: {numel} elements, parts of {sizes}",
+            expected=f"{numel} elements, or up to {case.world_size - 1} more as padding",
+            observed=f"{sum(sizes)} elements",
+            outcomes=outcomes,
+        )
+    share = largest_share(case)
+    if max(sizes) > share:
+        judge.violated(
+            f"{case}: a rank holds more than its part of the sum: parts of {sizes}",
+            expected=f"at most {share} elements on a rank",
+            observed=f"{max(sizes)} elements",
+            outcomes=outcomes,
+        )
+    inputs = [tensor.flatten() for tensor in case.inputs()]
+    joined = torch.cat(list(parts))[:numel]
+    what = f"parts of {sizes} in rank order, {case}"
+    comparison = sum_comparison(joined, inputs, exact=case.is_exact, what=what)
+    judge.that(comparison, message="rank r's part is chunk r of the sum", outcomes=outcomes)
+
+
+def largest_share(case: Case) -> int:
+    """Elements of the largest part: the flat tensor cut in N, or, where that gives more, its rows."""
+    by_element = -(-case.numel // case.world_size)
+    if not case.shape or case.numel == 0:
+        return by_element
+    rows = case.shape[0]
+    return max(by_element, -(-rows // case.world_size) * (case.numel // rows))
+
+
+def judge_memory(
+    judge: Judge,
+    case: Case,
+    values: Sequence[tuple[Tensor, Tensor]],
+    outcomes: Outcomes,
+    *,
+    in_place: bool,
+    untouched_rank: int = -1,
+) -> None:
+    """Memory under and around the input, ``(memory, result)`` of each rank: as it was, or the result wholly in place.
+
+    ``untouched_rank`` must be as it was in any case (a broadcast's root).
+    """
+    for rank, (memory, result) in enumerate(values):
+        given = case.inputs()[rank]
+        before, _ = lay_out(given, case.layout)
+        comparison = expect.same_bits(memory, before, f"rank {rank}, {case}")
+        overwritten = in_place and result.shape == given.shape and result.dtype == given.dtype
+        if not comparison.matches and overwritten and rank != untouched_rank:
+            after, _ = lay_out(result, case.layout)
+            comparison = expect.same_bits(memory, after, f"rank {rank}, {case}: neither the input nor the result")
+        if not comparison.matches:
+            judge.that(comparison, message="the memory of the input after the call", outcomes=outcomes)
+    allowed = "as it was, or wholly the result" if in_place else "as it was"
+    judge.holds(
+        expected=allowed,
+        observed=allowed,
+        witness=Witness.VALUE,
+        message=f"the input's memory, and what lies around it, is {allowed}",
+    )
