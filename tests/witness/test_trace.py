@@ -214,6 +214,18 @@ def test_a_patched_all_reduce_does_not_fool_the_trace(worlds: WorldPool) -> None
     assert [len(trace) for trace in traces(outcomes)] == [3, 3, 3]
 
 
+def test_the_backend_taken_out_of_its_group_is_counted_as_unseen(worlds: WorldPool) -> None:
+    for trace in traces(worlds.world(3).run(traced.one_past_the_trace)):
+        assert [op.kind for op in trace] == ["all_reduce", "barrier", "unseen", "unseen"]
+
+
+@pytest.mark.parametrize("world_size", [2, 3])
+def test_nothing_that_goes_through_the_group_is_unseen(worlds: WorldPool, world_size: int) -> None:
+    for _ in range(2):
+        for trace in traces(worlds.world(world_size).run(traced.everything)):
+            assert "unseen" not in {op.kind for op in trace}
+
+
 def test_a_world_without_trace_records_nothing(worlds: WorldPool) -> None:
     assert traces(worlds.world(2, trace=False).run(traced.collectives)) == [(), ()]
 

@@ -142,6 +142,22 @@ def forgotten(ctx: RankContext) -> None:
     del works
 
 
+def everything(ctx: RankContext) -> None:
+    """All forms that reach the backend in ways of their own."""
+    collectives(ctx)
+    by_keyword(ctx)
+    batched_ring(ctx)
+    coalesced(ctx)
+    functional_collectives(ctx)
+    group, n = dist.group.WORLD, ctx.world_size
+    outputs, inputs = [torch.zeros(2), torch.zeros(3)], [torch.ones(2 * n), torch.ones(3 * n)]
+    group.reduce_scatter_single_coalesced(outputs, inputs).wait()
+    group.all_gather_single_coalesced(inputs, outputs).wait()
+    dist.monitored_barrier()
+    dist.all_gather_object([None] * n, ctx.rank)
+    dist.barrier(dist.new_group(list(range(n))))
+
+
 def refused(ctx: RankContext) -> str:
     try:
         dist.send(torch.ones(4, 4)[:, 1], dst=(ctx.rank + 1) % ctx.world_size)
@@ -272,6 +288,13 @@ def past_the_trace(ctx: RankContext) -> float:
     with ctx.window("reduction"):
         backend.allreduce([tensor]).wait()
     return float(tensor[0])
+
+
+def one_past_the_trace(ctx: RankContext) -> None:
+    dist.all_reduce(torch.ones(NUMEL))
+    dist.group.WORLD._get_backend(torch.device("cpu")).allreduce([torch.ones(1)]).wait()
+    dist.group.WORLD._inner.broadcast(torch.ones(1), 0).wait()
+    dist.barrier()
 
 
 def through_a_file(ctx: RankContext) -> None:
