@@ -1,0 +1,241 @@
+"""Rank programs that build, wrap and train a replica, in whatever form an implementation has it.
+
+They report what is in the module after each step; what is right is decided elsewhere. Nothing here imports pytest.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from fixtures import models
+from fixtures.world.context import RankContext
+from impls.normalise import Wrapped
+
+Rows = tuple[Tensor, Tensor]  # inputs and targets of one forward pass
+Batches = list[list[list[Rows]]]  # step, rank, microbatch
+Values = dict[str, Tensor | None]
+
+
+class Pieces:
+    """A replica of an implementation that has functions only: `broadcast_parameters`, `average_gradients`."""
+
+    def __init__(self, ctx: RankContext, module: nn.Module) -> None:
+        self._ctx = ctx
+        self.module = module
+        if ctx.impl is not None and ctx.impl.get("broadcast_parameters") is not None:
+            ctx.impl.call("broadcast_parameters", module=module, src=0, world_size=ctx.world_size, group=None)
+
+    def __call__(self, *args: Any) -> Any:
+        """The forward pass."""
+        return self.module(*args)
+
+    def finish(self, optimizer: Any = None) -> None:
+        """Average the gradients."""
+        assert self._ctx.impl is not None
+        self._ctx.impl.call("average_gradients", module=self.module, world_size=self._ctx.world_size, group=None)
+
+    def no_sync(self) -> AbstractContextManager[None]:
+        """Functions reduce when they are called, and not before."""
+        return contextlib.nullcontext()
+
+
+def replica(ctx: RankContext, module: nn.Module, **options: Any) -> Wrapped | Pieces:
+    """`module` under the implementation's data parallelism; `options` go to its constructor."""
+    assert ctx.impl is not None
+    if ctx.impl.get("DataParallel") is None:
+        return Pieces(ctx, module)
+    return Wrapped(ctx.impl, module, ctx.world_size, **options)
+
+
+def state(module: nn.Module) -> Values:
+    """Copies of all parameters and buffers, tied ones under each of their names."""
+    return {**parameters(module), **{name: _copy(buffer) for name, buffer in module.named_buffers()}}
+
+
+def parameters(module: nn.Module) -> Values:
+    """Copies of the parameters, tied ones under each of their names."""
+    return {name: _copy(parameter) for name, parameter in module.named_parameters(remove_duplicate=False)}
+
+
+def gradients(module: nn.Module) -> Values:
+    """Copies of the gradients, tied ones once; None where there is none."""
+    return {
+        name: None if parameter.grad is None else _copy(parameter.grad) for name, parameter in module.named_parameters()
+    }
+
+
+def _copy(tensor: Tensor) -> Tensor:
+    return tensor.detach().clone(memory_format=torch.contiguous_format)
+
+
+def construct(ctx: RankContext, model: str, *, seed: int, dtype: torch.dtype | None = None) -> dict[str, Any]:
+    """Wrap a model whose values differ between ranks: what it held before and after."""
+    module = models.build(model, seed + ctx.rank, dtype)
+    before = state(module)
+    built = replica(ctx, module)
+    tied = len(list(built.module.parameters())) < len(list(built.module.named_parameters(remove_duplicate=False)))
+    return {"before": before, "after": state(built.module), "tied": tied}
+
+
+def train(
+    ctx: RankContext,
+    model: str,
+    batches: Batches,
+    *,
+    seed: int = 1,
+    loss: str = "weighted",
+    scale: float = 1.0,
+    rates: list[float] | None = None,
+    momentum: float = 0.0,
+    dtype: torch.dtype | None = None,
+    real: bool = False,
+    set_to_none: bool = True,
+    accumulate: str = "no_sync",
+    active: list[bool] | None = None,
+    bucket_cap_mb: float | None = None,
+    save_after: int = -1,
+) -> dict[str, Any]:
+    """Train from weights that differ between ranks; returns gradients after each step, losses, and the parameters.
+
+    ``accumulate`` says how a step with several microbatches runs: "no_sync" (all but the last in it), "each" (a
+    reduction for each of them) or "one-backward" (all forward passes, then one backward). ``rates`` has the learning
+    rate of each step; without it nothing is learnt. After step ``save_after`` the replica is saved, thrown away and
+    loaded into a fresh one.
+    """
+    module = models.build(model, seed + ctx.rank, dtype, real=real)
+    _activate(module, active, ctx.rank)
+    built = replica(ctx, module, bucket_cap_mb=bucket_cap_mb)
+    optimizer = torch.optim.SGD(built.module.parameters(), lr=1.0, momentum=momentum)
+    losses, seen = [], []
+    for step, by_rank in enumerate(batches):
+        optimizer.zero_grad(set_to_none=set_to_none)
+        ctx.mark("step-begin", str(step))
+        micro = [(x.to(dtype) if dtype else x, t) for x, t in by_rank[ctx.rank]]
+        losses.append(_ACCUMULATE[accumulate](ctx, built, micro, optimizer, lambda *pair: models.LOSSES[loss](*pair, scale)))
+        ctx.mark("step-end", str(step))
+        seen.append(gradients(built.module))
+        if rates is not None:
+            optimizer.param_groups[0]["lr"] = rates[step]
+            optimizer.step()
+        if step == save_after:
+            built, optimizer = _reloaded(ctx, built, optimizer, models.build(model, seed + 77 + ctx.rank, dtype))
+    return {"gradients": seen, "losses": losses, "parameters": parameters(built.module)}
+
+
+def _activate(module: nn.Module, active: list[bool] | None, rank: int) -> None:
+    if active is not None:
+        module.active = active[rank]  # type: ignore[assignment]  # a plain flag of models.Optional
+
+
+def _reloaded(ctx: RankContext, built: Any, optimizer: Any, fresh: nn.Module) -> tuple[Any, Any]:
+    saved, saved_optimizer = built.module.state_dict(), optimizer.state_dict()
+    fresh.load_state_dict({name: tensor.clone() for name, tensor in saved.items()})
+    again = replica(ctx, fresh)
+    resumed = torch.optim.SGD(again.module.parameters(), lr=1.0)
+    resumed.load_state_dict(saved_optimizer)
+    return again, resumed
+
+
+# -- one step with microbatches ----------------------------------------------------------------------------------------
+
+
+def _with_no_sync(ctx: RankContext, built: Any, micro: list[Rows], optimizer: Any, loss: Any) -> float:
+    total = 0.0
+    if len(micro) > 1:
+        with built.no_sync():
+            for x, target in micro[:-1]:
+                total += _backward(loss(built(x), target))
+        ctx.mark("no-sync-end")
+    x, target = micro[-1]
+    total += _backward(loss(built(x), target))
+    built.finish(optimizer)
+    return total
+
+
+def _each(ctx: RankContext, built: Any, micro: list[Rows], optimizer: Any, loss: Any) -> float:
+    total = 0.0
+    for x, target in micro:
+        total += _backward(loss(built(x), target))
+        built.finish(optimizer)
+    return total
+
+
+def _one_backward(ctx: RankContext, built: Any, micro: list[Rows], optimizer: Any, loss: Any) -> float:
+    total = _backward(sum(loss(built(x), target) for x, target in micro))
+    built.finish(optimizer)
+    return total
+
+
+_ACCUMULATE = {"no_sync": _with_no_sync, "each": _each, "one-backward": _one_backward}
+
+
+def _backward(loss: Any) -> float:
+    loss.backward()
+    return float(loss.detach())
+
+
+# -- the single calls --------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _same_memory(module: nn.Module, report: dict[str, Any]) -> Iterator[None]:
+    """Whether the parameters are the same objects in the same memory afterwards."""
+    before = [(id(parameter), parameter.data_ptr()) for parameter in module.parameters()]
+    yield
+    report["in_place"] = before == [(id(parameter), parameter.data_ptr()) for parameter in module.parameters()]
+
+
+def broadcast(ctx: RankContext, model: str, *, seed: int, src: int, strided: bool = False) -> dict[str, Any]:
+    """`broadcast_parameters` on a model whose values differ between ranks."""
+    assert ctx.impl is not None
+    module = models.build(model, seed + ctx.rank)
+    if strided:
+        _stride(module)
+    report: dict[str, Any] = {"before": parameters(module)}
+    with _same_memory(module, report):
+        ctx.impl.call("broadcast_parameters", module=module, src=src, world_size=ctx.world_size, group=None)
+    return {**report, "after": parameters(module)}
+
+
+def reduce(
+    ctx: RankContext,
+    name: str,
+    model: str,
+    batch: list[Rows],
+    *,
+    seed: int,
+    scale: float,
+    strided: bool = False,
+    dtype: torch.dtype | None = None,
+) -> dict[str, Any]:
+    """One backward pass without any wrapper, then `name` (`sum_gradients`, `average_gradients`) on the gradients."""
+    assert ctx.impl is not None
+    module = models.build(model, seed, dtype)
+    x, target = batch[ctx.rank]
+    models.weighted(module(x.to(dtype) if dtype else x), target, scale).backward()
+    if strided:
+        for parameter in module.parameters():
+            if parameter.grad is not None:
+                parameter.grad = _strided(parameter.grad)
+    local = gradients(module)
+    ctx.impl.call(name, module=module, world_size=ctx.world_size, group=None)
+    return {"local": local, "after": gradients(module)}
+
+
+def _stride(module: nn.Module) -> None:
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.data = _strided(parameter.data)
+
+
+def _strided(tensor: Tensor) -> Tensor:
+    """The same values with a gap after each element: a view that does not fill its memory."""
+    room = tensor.new_zeros(*tensor.shape, 2)
+    room[..., 0] = tensor
+    return room[..., 0]

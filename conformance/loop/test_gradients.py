@@ -1,0 +1,208 @@
+"""Every rank ends a step with the mean of the ranks' gradients (loop.mean), and with nothing of the step before."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+import torch
+
+from conformance.checks import Judge, Subject, claim
+from conformance.loop import programs, single
+from conformance.loop.programs import Batches, Values
+
+SEED = 1  # of rank 0's weights; the others begin with others, so that a missing broadcast shows here too
+WRAPPED = ["DataParallel|average_gradients"]
+
+
+def _judge_gradients(judge: Judge, reports: list[Any], step: int, expected: Values, what: str) -> None:
+    """Every rank has the expected gradients; where no rank has one, None and zeros are both right."""
+    for rank, report in enumerate(reports):
+        observed = _comparable(report["gradients"][step], expected)
+        judge.expect(observed, _comparable(expected, expected), message=f"{what} on rank {rank}")
+
+
+def _comparable(values: Values, expected: Values) -> Values:
+    """Zeros for a gradient that no rank has; and -0.0 is 0.0."""
+    found: Values = {}
+    for name, value in values.items():
+        nothing = expected[name] is None and value is not None and not value.any()
+        found[name] = None if value is None or nothing else value + 0.0
+    return found
+
+
+def _assert_tells_faults_apart(by_rank: Sequence[Values], mean: Values) -> None:
+    """Precondition: every gradient is there, differs between ranks, and the mean is none of what faults would give."""
+    for name, value in mean.items():
+        if value is None or value.numel() == 0:
+            continue
+        assert value.any(), f"the mean gradient of {name} is zero"
+        if len(by_rank) > 1:
+            locals_ = [by[name] for by in by_rank]
+            assert not any(local is not None and torch.equal(local, value) for local in locals_), f"{name} agrees anyhow"
+
+
+def _mean_of_ranks(model: str, by_rank: Sequence[Sequence[programs.Rows]], **options: Any) -> Values:
+    values = [single.of_rank(model, micro, seed=SEED, **options) for micro in by_rank]
+    mean = single.mean(values)
+    _assert_tells_faults_apart(values, mean)
+    return mean
+
+
+def _one_step(subject: Subject, judge: Judge, world_size: int, model: str) -> None:
+    data = single.batches(3, world_size)
+    expected = _mean_of_ranks(model, data[0], scale=float(world_size))
+    whole = single.of_global_batch(model, data[0], seed=SEED, scale=float(world_size))
+    assert all(value is None or torch.equal(value, whole[name]) for name, value in expected.items())  # type: ignore[arg-type]
+    reports = subject.run(programs.train, world_size, model, data, seed=SEED, scale=float(world_size)).values
+    what = f"the gradients of the {model} model, against those of the global batch,"
+    _judge_gradients(judge, reports, 0, expected, what)
+
+
+@claim("loop.mean", provides=WRAPPED)
+@pytest.mark.parametrize("world_size", [2, 3, 4])
+@pytest.mark.parametrize("model", ["mlp", "tied", "frozen", "shared", "uneven"])
+def test_gradients_are_those_of_the_global_batch(subject: Subject, judge: Judge, model: str, world_size: int) -> None:
+    _one_step(subject, judge, world_size, model)
+
+
+@claim("loop.mean", provides=WRAPPED)
+@pytest.mark.parametrize("world_size", [2, 3])
+def test_unequal_batches_give_the_mean_of_means_which_is_not_the_global_gradient(
+    subject: Subject, judge: Judge, world_size: int
+) -> None:
+    sizes = [rank + 1 for rank in range(world_size)]
+    data = single.batches(5, world_size, rows=sizes)
+    scale = float(world_size * math.lcm(*sizes, sum(sizes)))
+    expected = _mean_of_ranks("mlp", data[0], scale=scale)
+    whole = single.of_global_batch("mlp", data[0], seed=SEED, scale=scale)
+    apart = single.apart(expected, whole)
+    assert apart > 0, "the condition says nothing: with these rows both are equal"
+    reports = subject.run(programs.train, world_size, "mlp", data, seed=SEED, scale=scale).values
+    _judge_gradients(judge, reports, 0, expected, f"the mean over ranks of {sizes} rows")
+    judge.holds(
+        expected="the mean of the ranks' gradients",
+        observed=f"the mean, up to {apart:g} away from the gradient of all {sum(sizes)} rows",
+        witness=judge.evidence[-1].witness,
+        message=f"with {sizes} rows per rank the mean of means is not the gradient of the global batch",
+    )
+
+
+@claim("loop.mean", tier="contract", provides=WRAPPED)
+@pytest.mark.parametrize("world_size", [2, 3])
+@pytest.mark.parametrize("accumulate", ["no_sync", "each"])
+def test_accumulated_gradients_are_those_of_all_microbatches(
+    subject: Subject, judge: Judge, accumulate: str, world_size: int
+) -> None:
+    data = single.batches(7, world_size, micro=3, steps=2)
+    _several_steps(subject, judge, world_size, data, model="mlp", accumulate=accumulate)
+
+
+@claim("loop.mean", tier="contract", provides=WRAPPED)
+@pytest.mark.parametrize("world_size", [2, 3])
+@pytest.mark.parametrize("model", ["mlp", "shared"])
+def test_several_forward_passes_before_one_backward_are_reduced_together(
+    subject: Subject, judge: Judge, model: str, world_size: int
+) -> None:
+    data = single.batches(8, world_size, micro=2, steps=2)
+    _several_steps(subject, judge, world_size, data, model=model, accumulate="one-backward")
+
+
+def _several_steps(
+    subject: Subject, judge: Judge, world_size: int, data: Batches, *, model: str, accumulate: str, **options: Any
+) -> None:
+    scale = float(world_size)
+    expected = [_mean_of_ranks(model, by_rank, scale=scale) for by_rank in data]
+    reports = subject.run(
+        programs.train, world_size, model, data, seed=SEED, scale=scale, accumulate=accumulate, **options
+    ).values
+    for step, values in enumerate(expected):
+        what = f"the gradients of {len(data[0][0])} microbatches ({accumulate}) in step {step}"
+        _judge_gradients(judge, reports, step, values, what)
+
+
+@claim("loop.mean", tier="contract", provides=WRAPPED)
+@pytest.mark.parametrize("active", [[True, False], [False, True], [True, False, True], [False, True, False]], ids=str)
+def test_a_rank_that_did_not_use_a_parameter_counts_as_zero(
+    subject: Subject, judge: Judge, active: list[bool]
+) -> None:
+    world_size = len(active)
+    data = single.batches(9, world_size, steps=2)
+    scale = float(world_size)
+    reports = subject.run(
+        programs.train, world_size, "optional", data, seed=SEED, scale=scale, active=active
+    ).values
+    for step, by_rank in enumerate(data):
+        values = [
+            single.of_rank("optional", micro, seed=SEED, scale=scale, active=used)
+            for micro, used in zip(by_rank, active, strict=True)
+        ]
+        _judge_gradients(judge, reports, step, single.mean(values), f"with a layer used on {active}, step {step},")
+
+
+@claim("loop.mean", tier="exotic", provides=WRAPPED)
+@pytest.mark.parametrize("world_size", [1, 5, 8])
+@pytest.mark.parametrize("model", ["mlp", "uneven"])
+def test_gradients_are_the_mean_on_unusual_numbers_of_ranks(
+    subject: Subject, judge: Judge, model: str, world_size: int
+) -> None:
+    _one_step(subject, judge, world_size, model)
+
+
+@claim("loop.mean", tier="exotic", provides=WRAPPED)
+@pytest.mark.parametrize("world_size", [2, 3])
+@pytest.mark.parametrize("model", ["scalar", "mixed"])
+def test_gradients_of_unusual_parameters_are_the_mean(
+    subject: Subject, judge: Judge, model: str, world_size: int
+) -> None:
+    _one_step(subject, judge, world_size, model)
+
+
+@claim("loop.mean", tier="exotic", provides=WRAPPED)
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16], ids=["float64", "bfloat16"])
+def test_gradients_of_other_dtypes_are_the_mean(subject: Subject, judge: Judge, dtype: torch.dtype) -> None:
+    data = single.batches(4, 2, rows=1)  # one row per rank: bfloat16 carries integers up to 256
+    expected = _mean_of_ranks("mlp", data[0], scale=2.0, dtype=dtype)
+    largest = max(float(value.abs().max()) for value in expected.values() if value is not None)
+    assert largest * 2 * 2 <= 256, f"bfloat16 does not carry {largest}"
+    reports = subject.run(programs.train, 2, "mlp", data, seed=SEED, scale=2.0, dtype=dtype).values
+    _judge_gradients(judge, reports, 0, expected, f"the gradients in {dtype}")
+
+
+# -- nothing is carried over -------------------------------------------------------------------------------------------
+
+
+@claim("loop.zero-grad", provides=WRAPPED)
+@pytest.mark.parametrize("world_size", [2, 3])
+@pytest.mark.parametrize("model", ["mlp", "frozen", "unused"])
+def test_each_step_has_its_own_gradients_and_none_where_nothing_was_used(
+    subject: Subject, judge: Judge, model: str, world_size: int
+) -> None:
+    _fresh_gradients(subject, judge, world_size, model, set_to_none=True)
+
+
+@claim("loop.zero-grad", tier="contract", provides=WRAPPED)
+@pytest.mark.parametrize("world_size", [2, 3])
+def test_gradients_zeroed_in_place_carry_nothing_over(subject: Subject, judge: Judge, world_size: int) -> None:
+    _fresh_gradients(subject, judge, world_size, "mlp", set_to_none=False)
+
+
+@claim("loop.zero-grad", tier="exotic", provides=WRAPPED)
+@pytest.mark.parametrize("world_size", [1, 5, 8])
+def test_gradients_are_fresh_on_unusual_numbers_of_ranks(subject: Subject, judge: Judge, world_size: int) -> None:
+    _fresh_gradients(subject, judge, world_size, "unused", set_to_none=True)
+
+
+def _fresh_gradients(subject: Subject, judge: Judge, world_size: int, model: str, *, set_to_none: bool) -> None:
+    """Three steps on other rows each, from weights that stay: what is carried over would be seen in the second."""
+    data = single.batches(13, world_size, steps=3)
+    scale = float(world_size)
+    expected = [_mean_of_ranks(model, by_rank, scale=scale) for by_rank in data]
+    assert single.apart(expected[0], expected[1]) > 0
+    reports = subject.run(
+        programs.train, world_size, model, data, seed=SEED, scale=scale, set_to_none=set_to_none
+    ).values
+    for step, values in enumerate(expected):
+        _judge_gradients(judge, reports, step, values, f"the gradients of the {model} model in step {step}")
