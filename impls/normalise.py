@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 from torch import Tensor, nn
@@ -94,7 +94,7 @@ class Wrapped:
         ]
 
 
-def _is_written(value: Any) -> bool:
+def _is_written(value: Any) -> TypeGuard[Callable[..., Any]]:
     return callable(value) and not is_stub(value)
 
 

@@ -126,6 +126,7 @@ class DataParallel(nn.Module):
     def _collect(self, bucket: Bucket) -> None:
         assert bucket.work is not None
         bucket.work.wait()
+        bucket.work = None
         bucket.unload(self.world_size)
 
 
@@ -139,6 +140,7 @@ class Bucket:
     """
 
     parameters: Sequence[nn.Parameter]
+    work: dist.Work | None = None  # the all-reduce under way
 
     def __post_init__(self) -> None:
         numels = [parameter.numel() for parameter in self.parameters]
@@ -151,9 +153,11 @@ class Bucket:
         self.start_round()
 
     def start_round(self) -> None:
-        """Wait for the gradients of a new backward."""
+        """Await the gradients of a new backward; what one that raised half way has sent must first be through."""
+        if self.work is not None:
+            self.work.wait()
+        self.work = None
         self.awaited = set(self.parameters)
-        self.work: dist.Work | None = None
 
     def arrived(self, parameter: nn.Parameter) -> None:
         """Note that the gradient of `parameter` is complete."""
