@@ -15,8 +15,8 @@ Comparison = Callable[[], float]
 class Ratio:
     """One measured figure and what it has to reach.
 
-    ``value`` is in ``unit``, measured against ``against`` in the same run. ``target`` is ``"<= 2"``, ``">= 300"`` or empty
-    for a figure that is printed and asked nothing of.
+    ``value`` is in ``unit``, measured against ``against`` in the same run. ``target`` is ``"<= 2"``, ``">= 300"`` or
+    empty for a figure that is printed and asked nothing of.
     """
 
     name: str
