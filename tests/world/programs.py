@@ -136,11 +136,6 @@ def stop_oneself(ctx: RankContext) -> None:
     os.kill(os.getpid(), signal.SIGSTOP)
 
 
-def stop_one(ctx: RankContext, ballast: object) -> None:
-    if ctx.rank == 1:
-        os.kill(os.getpid(), signal.SIGSTOP)
-
-
 def one_leaves_early(ctx: RankContext) -> None:
     if ctx.rank == 2:
         return
