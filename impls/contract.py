@@ -149,13 +149,27 @@ class DataParallelBlock(Protocol):
         """
 
 
+class Cures(Protocol):
+    """Cures of the failure modes in ``fixtures/faults``. Where none is provided, a scenario takes the reference's."""
+
+    def cure_missing_broadcast(self, module: nn.Module) -> None:
+        """Bring replicas that were initialised differently together: parameters and buffers become rank 0's."""
+
+    def cure_pipeline_send_send(self, rank: int, world_size: int, tensor: Tensor) -> Tensor:
+        """Give `tensor` to the next rank of a ring and return the previous rank's, over a transport without buffers."""
+
+
 # Blocks to come. Nothing is looked for in them yet.
 FUTURE_BLOCKS = (
     *("sharded_optimizer", "zero2", "fully_shard", "mixed_precision", "schedules", "bubbles", "pipeline"),
     *("tensor_parallel", "network", "advisor"),
 )
 
-PROTOCOLS: Mapping[str, type] = {"collectives": Collectives, "data_parallel": DataParallelBlock}
+PROTOCOLS: Mapping[str, type] = {
+    "collectives": Collectives,
+    "data_parallel": DataParallelBlock,
+    "cures": Cures,
+}
 
 # Other spellings of a name, tried after the name itself.
 ALIASES: Mapping[str, tuple[str, ...]] = {

@@ -18,6 +18,7 @@ from impls.reference.collectives import (
     tree_allreduce,
     tree_broadcast,
 )
+from impls.reference.cures import cure_missing_broadcast, cure_pipeline_send_send
 from impls.reference.data_parallel import DataParallel
 from impls.reference.loop import batch_slice, train
 
@@ -28,6 +29,8 @@ __all__ = [
     "average_gradients",
     "batch_slice",
     "broadcast_parameters",
+    "cure_missing_broadcast",
+    "cure_pipeline_send_send",
     "gather_parameters",
     "init_group",
     "queue_mesh",

@@ -1,0 +1,33 @@
+"""The cures of the failure modes, each as one function that a scenario can put in the place of the fault."""
+
+from __future__ import annotations
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from impls.reference.calls import broadcast_parameters
+
+
+def cure_missing_broadcast(module: nn.Module) -> None:
+    """Start from rank 0's parameters and buffers everywhere, whatever each rank had initialised."""
+    broadcast_parameters(module, src=0)
+
+
+def cure_pipeline_send_send(rank: int, world_size: int, tensor: Tensor) -> Tensor:
+    """Pass `tensor` on around a ring; even ranks send first, odd ranks receive first.
+
+    Of two neighbours one is ready to receive while the other sends. In a ring of odd length ranks N-1 and 0 are both
+    even and both send, but rank N-1's other neighbour receives, so the chain unwinds from there.
+    """
+    if world_size == 1:
+        return tensor.clone()
+    following, preceding = (rank + 1) % world_size, (rank - 1) % world_size
+    arrived = torch.empty_like(tensor)
+    if rank % 2 == 0:
+        dist.send(tensor, following)
+        dist.recv(arrived, preceding)
+    else:
+        dist.recv(arrived, preceding)
+        dist.send(tensor, following)
+    return arrived
