@@ -78,7 +78,8 @@ def _sections(report: Report) -> list[dict[str, Any]]:
             columns.append({"impl": name, "cells": cells.get(key, []), "results": _worst_first(results.get(key, []))})
         row = {"claim": claim, "twin": twin, "wide": wide, "columns": columns, "search": _search_text(claim)}
         found.setdefault(claim["section"], []).append(row)
-    return [{"id": section, "rows": rows, "idle": _idle(rows)} for section, rows in found.items()]
+    sections = [{"id": section, "rows": rows, "idle": _idle(rows)} for section, rows in found.items()]
+    return sorted(sections, key=lambda section: bool(section["idle"]))  # what was checked comes first
 
 
 def _says_something(cells: list[score.Cell]) -> bool:
@@ -138,7 +139,7 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.globals.update(t=_own_text, plain=_plain_text, both=both, has=_has_text)
-    environment.filters.update(anchor=_anchor, seconds=_seconds)
+    environment.filters.update(anchor=_anchor, seconds=_seconds, case=case_words)
     return environment
 
 
@@ -178,6 +179,13 @@ def _in_language(language: str, text: Markup) -> Markup:
 
 def _anchor(claim: str) -> str:
     return f"claim-{claim}"
+
+
+def case_words(name: str) -> Markup:
+    """A check's name as words, its parameters as they are: ``test_ring_sends[4]`` reads ``ring sends [4]``."""
+    words, bracket, parameters = name.partition("[")
+    spoken = words.removeprefix("test_").replace("_", " ") if words.isidentifier() else words
+    return Markup("{} <code>{}</code>").format(spoken, bracket + parameters) if bracket else Markup.escape(spoken)
 
 
 def _seconds(value: float) -> str:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+from conformance.verdict import Verdict
 from reports import build, html
 from tests.reports import sample
 
@@ -192,6 +196,46 @@ def test_text_stands_out_from_its_ground_in_both_themes(page: Page) -> None:
         )
         faint = {name for name, ink, ground in pairs if contrast(ink, ground) < 4.5}
         assert faint == set(), scheme
+
+
+def test_a_hostile_report_runs_nothing(browser: Browser, tmp_path: Path) -> None:
+    fields = dict.fromkeys(("case", "message", "expected", "observed", "unit", "rerun"), sample.HOSTILE)
+    hostile = sample.result("loop.step", "mine", Verdict.CRASHES, **fields)
+    path = tmp_path / "report.html"
+    path.write_text(html.render(build.build(sample.record(extra=(hostile,)))), encoding="utf-8")
+    page = browser.new_page()
+    happened: list[str] = []
+    page.on("dialog", lambda dialog: (happened.append("dialog"), dialog.dismiss()))
+    page.on("console", lambda message: happened.append(message.text))
+    page.on("request", lambda request: happened.append(request.url))
+    page.goto(f"{path.as_uri()}#claim-loop.step")
+    expect(page.locator('[id="claim-loop.step"]')).to_contain_text("<script>alert(1)</script>")
+    assert happened == [path.as_uri()]
+    page.close()
+
+
+def test_many_implementations_scroll_in_their_own_box(browser: Browser, tmp_path: Path) -> None:
+    record = sample.record()
+    more = tuple(dataclasses.replace(record.impls[0], name=f"hand-in-{number}") for number in range(20))
+    results = tuple(sample.result("loop.step", info.name) for info in more)
+    wide = sample.record(extra=results)
+    path = tmp_path / "report.html"
+    report = build.build(dataclasses.replace(wide, impls=(*wide.impls, *more)))
+    build.validate(report)
+    path.write_text(html.render(report), encoding="utf-8")
+    page = browser.new_page(viewport={"width": 1000, "height": 800})
+    page.goto(path.as_uri())
+    expect(page.locator(".matrix thead th.impl")).to_have_count(23)
+    assert page.evaluate("document.documentElement.scrollWidth") == 1000
+    page.close()
+
+
+def test_the_readmes_picture_is_drawn(address: str, tmp_path: Path) -> None:
+    script = Path(__file__).parents[2] / "docs" / "picture.py"
+    report, picture = address.removeprefix("file://"), tmp_path / "report.png"
+    run = subprocess.run([sys.executable, script, report, picture], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    assert picture.read_bytes().startswith(b"\x89PNG")
 
 
 def contrast(ink: str, ground: str) -> float:

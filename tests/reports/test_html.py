@@ -121,6 +121,19 @@ def test_hostile_texts_stay_text() -> None:
     assert len(text) < 700_000
 
 
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("test_ring_sends_its_share[4]", "ring sends its share <code>[4]</code>"),
+        ("world_size=4", "world_size=4"),
+        ("test_one", "one"),
+        ("test_x[<b>]", "x <code>[&lt;b&gt;]</code>"),
+    ],
+)
+def test_a_checks_name_reads_as_words(name: str, shown: str) -> None:
+    assert html.case_words(name) == shown
+
+
 def test_an_empty_run_makes_a_page(page: Page) -> None:
     record = sample.record()
     empty: dict[str, Any] = build.build(record)
