@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import faulthandler
 import os
 import signal
 import time
@@ -13,10 +14,11 @@ from datetime import timedelta
 from pathlib import Path
 
 import torch
+import torch._dynamo  # DistributedDataParallel needs it: imported once here, not in every rank
 import torch.distributed as dist
 
 from fixtures.witness.board import Board
-from fixtures.witness.hang import Detector, Verdict
+from fixtures.witness.hang import QUIET_S, Detector, Verdict
 from fixtures.witness.process_group import install
 from fixtures.witness.trace import Recorder
 
@@ -36,12 +38,20 @@ class Report:
     poll_s: float  # all polls together
 
 
-def run(program: Callable[[int, int], None], world_size: int, folder: Path, *, limit_s: float = 20.0) -> Report:
+def run(
+    program: Callable[[int, int], None],
+    world_size: int,
+    folder: Path,
+    *,
+    limit_s: float = 20.0,
+    quiet_s: float = QUIET_S,
+    portable: bool = False,
+) -> Report:
     """Run the program on forked gloo ranks until all have ended, the witness speaks, or the limit is reached."""
     torch.set_num_threads(1)
     board = Board.create(folder / "board", world_size)
-    pids = [_fork(program, rank, world_size, folder) for rank in range(world_size)]
-    detector = Detector(board, pids)
+    pids = [_fork(program, rank, world_size, folder, portable) for rank in range(world_size)]
+    detector = Detector(board, pids, quiet_s=quiet_s)
     exits: list[int | None] = [None] * world_size
     verdict = stalled = None
     polls, poll_s = 0, 0.0
@@ -58,6 +68,7 @@ def run(program: Callable[[int, int], None], world_size: int, folder: Path, *, l
         if verdict is None and None in exits:
             stalled = detector.stalled()
     finally:
+        _reap(pids, exits)
         for pid, status in zip(pids, exits, strict=True):
             if status is None:
                 with contextlib.suppress(ProcessLookupError):
@@ -73,24 +84,26 @@ def _reap(pids: list[int], exits: list[int | None]) -> None:
             exits[rank] = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
-def _fork(program: Callable[[int, int], None], rank: int, world_size: int, folder: Path) -> int:
+def _fork(program: Callable[[int, int], None], rank: int, world_size: int, folder: Path, portable: bool) -> int:
     pid = os.fork()
     if pid:
         return pid
     status = 1
     try:
-        _rank(program, rank, world_size, folder)
+        _rank(program, rank, world_size, folder, portable)
         status = 0
     except BaseException:
-        traceback.print_exc()
+        traceback.print_exc()  # shown by pytest when the test fails
     finally:
         os._exit(status)
 
 
-def _rank(program: Callable[[int, int], None], rank: int, world_size: int, folder: Path) -> None:
+def _rank(program: Callable[[int, int], None], rank: int, world_size: int, folder: Path, portable: bool) -> None:
     """Run the program, then stay until all ranks have, as a warm rank does."""
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)  # what pytest's plug-ins have set is not the rank's
+    faulthandler.disable()
     recorder = Recorder()
-    board = Board.attach(folder / "board", rank)
+    board = Board.attach(folder / "board", rank, portable=portable)
     recorder.add_sink(board)
     install(recorder)
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
@@ -108,7 +121,6 @@ def _rank(program: Callable[[int, int], None], rank: int, world_size: int, folde
         program(rank, world_size)
     except BaseException:
         board.finished(1, raised=True)
-        traceback.print_exc()
     else:
         board.finished(1)
     (folder / f"ended-{rank}").touch()

@@ -101,6 +101,44 @@ def future_never_comes(rank: int, world_size: int) -> None:
         dist.all_reduce(torch.ones(2), async_op=True).get_future().wait()
 
 
+def ddp_whose_rank_two_goes_on_to_a_barrier(rank: int, world_size: int) -> None:
+    model = nn.parallel.DistributedDataParallel(_Branches(), bucket_cap_mb=0.00001)
+    model(torch.ones(2, 4), rank != 2).sum().backward()
+    dist.barrier()
+
+
+def rank_one_fell_behind_long_ago(rank: int, world_size: int) -> None:
+    for step in range(5):
+        if rank == 1 and step == 1:
+            dist.all_reduce(torch.ones(4), dist.ReduceOp.MAX)
+        elif rank == 1 and step == 2:
+            continue
+        else:
+            dist.all_reduce(torch.ones(4))
+
+
+def half_deadlocked(rank: int, world_size: int) -> None:
+    if rank < 2:
+        send_send(rank, 2)
+    while True:
+        time.sleep(0.01)
+
+
+def locks_itself(rank: int, world_size: int) -> None:
+    if rank == 0:
+        threading.Event().wait()
+    dist.barrier()
+
+
+def drops_the_handles_of_its_messages(rank: int, world_size: int) -> None:
+    for _ in range(20):
+        if rank == 0:
+            dist.isend(torch.ones(2), 1)
+        else:
+            dist.irecv(torch.ones(2), 0)
+    dist.barrier()
+
+
 # Not deadlocks.
 
 
@@ -163,4 +201,65 @@ def sleeps_for_ever(rank: int, world_size: int) -> None:
 def stops_itself(rank: int, world_size: int) -> None:
     if rank == 1:
         os.kill(os.getpid(), signal.SIGSTOP)
+    dist.all_reduce(torch.ones(4))
+
+
+def takes_a_big_broadcast_while_the_root_computes(rank: int, world_size: int) -> None:
+    work = dist.broadcast(torch.ones(60_000_000), 0, async_op=True)
+    if rank == 0:
+        end = time.monotonic() + 0.8
+        while not work.is_completed() or time.monotonic() < end:
+            pass
+    else:
+        work.get_future().wait()
+
+
+def leaf_comes_late_to_a_broadcast(rank: int, world_size: int) -> None:
+    if rank == 3:
+        dist.recv(torch.ones(2), 0)
+    if rank in (1, 2):
+        time.sleep(0.4)
+    dist.broadcast(torch.ones(2), 0)
+    if rank == 0:
+        dist.send(torch.ones(2), 3)
+
+
+def sums_differ_in_kind(rank: int, world_size: int) -> None:
+    dist.all_reduce(torch.ones(2), dist.ReduceOp.SUM if rank else dist.ReduceOp.MAX)
+
+
+def leaves_works_behind(rank: int, world_size: int) -> None:
+    works = []
+    for _ in range(20):
+        works.append(dist.irecv(torch.ones(2), 0) if rank else dist.isend(torch.ones(2), 1))
+        dist.all_reduce(torch.ones(2), async_op=True)
+    time.sleep(0.5)
+    dist.barrier()
+
+
+def remakes_its_groups(rank: int, world_size: int) -> None:
+    pair = dist.new_group([0, 1])
+    if rank < 2:
+        for _ in range(3):
+            dist.all_reduce(torch.ones(1), group=pair)
+    store = dist.distributed_c10d._get_default_store()
+    dist.barrier()
+    dist.destroy_process_group()
+    dist.init_process_group("gloo", store=dist.PrefixStore("again", store), rank=rank, world_size=world_size)
+    pair = dist.new_group([0, 2])
+    if rank != 1:
+        time.sleep(0.4 * rank / 2)
+        dist.all_reduce(torch.ones(5), group=pair)
+
+
+def untraced_group(rank: int, world_size: int) -> None:
+    group = dist.distributed_c10d._get_default_group()._inner  # type: ignore[attr-defined]
+    if rank:
+        time.sleep(0.6)
+    group.allreduce([torch.ones(2)]).wait()
+
+
+def reads_for_ever(rank: int, world_size: int) -> None:
+    if rank == 1:
+        os.read(os.pipe()[0], 1)
     dist.all_reduce(torch.ones(4))
