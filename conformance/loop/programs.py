@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
+import torch.distributed
 from torch import Tensor, nn
 
 from fixtures import models
@@ -239,3 +240,15 @@ def _strided(tensor: Tensor) -> Tensor:
     room = tensor.new_zeros(*tensor.shape, 2)
     room[..., 0] = tensor
     return room[..., 0]
+
+
+STRIDED = 4  # elements of the view in the control
+
+
+def sum_strided_view(ctx: RankContext) -> list[float]:
+    """Control, without an implementation: what gloo makes of a view with gaps, filled with rank + 1."""
+    room = torch.zeros(16 * STRIDED)
+    view = room[::2][:STRIDED]
+    view.fill_(ctx.rank + 1.0)
+    torch.distributed.all_reduce(view)
+    return [float(value) for value in view]

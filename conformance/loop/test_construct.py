@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
+from conformance import expect
 from conformance.checks import Judge, Subject, claim
 from conformance.loop import programs
+from conformance.loop.judging import judge_all
 from conformance.loop.programs import Values
-from conformance.verdict import Tier
 from fixtures import models
 
 SEED = 11
@@ -30,11 +31,12 @@ def _judge_equal_to_root(judge: Judge, reports: list[dict[str, Values]], names: 
     """Precondition: all ranks began with different values. Then: all end with those of rank `src`, bit for bit."""
     wanted = _only(reports[src]["before"], names)
     for rank, report in enumerate(reports):
-        before = _only(report["before"], names)
-        assert rank == src or not _same(before, wanted), f"rank {rank} began with rank {src}'s values already"
-        judge.expect(
-            _only(report["after"], names), wanted, message=f"{what} on rank {rank}, against rank {src}'s before"
-        )
+        assert rank == src or not _same(_only(report["before"], names), wanted), f"rank {rank} began like rank {src}"
+    found = [
+        (f"rank {rank} against rank {src}'s before", expect.same(_only(report["after"], names), wanted))
+        for rank, report in enumerate(reports)
+    ]
+    judge_all(judge, found, what)
 
 
 def _same(first: Values, second: Values) -> bool:

@@ -11,26 +11,22 @@ import torch
 
 from conformance.checks import Judge, Subject, claim
 from conformance.loop import programs, single
+from conformance.loop.judging import gradients_as, judge_all
 from conformance.loop.programs import Batches, Values
+from conformance.verdict import Witness
 
 SEED = 1  # of rank 0's weights; the others begin with others, so that a missing broadcast shows here too
 WRAPPED = ["DataParallel|average_gradients"]
 
 
-def _judge_gradients(judge: Judge, reports: list[Any], step: int, expected: Values, what: str) -> None:
-    """Every rank has the expected gradients; where no rank has one, None and zeros are both right."""
-    for rank, report in enumerate(reports):
-        observed = _comparable(report["gradients"][step], expected)
-        judge.expect(observed, _comparable(expected, expected), message=f"{what} on rank {rank}")
-
-
-def _comparable(values: Values, expected: Values) -> Values:
-    """Zeros for a gradient that no rank has; and -0.0 is 0.0."""
-    found: Values = {}
-    for name, value in values.items():
-        nothing = expected[name] is None and value is not None and not value.any()
-        found[name] = None if value is None or nothing else value + 0.0
-    return found
+def _judge_gradients(judge: Judge, reports: list[Any], expected: Sequence[Values], what: str) -> None:
+    """Every rank has the expected gradients after every step."""
+    found = [
+        (f"rank {rank}, step {step}", gradients_as(report["gradients"][step], values))
+        for rank, report in enumerate(reports)
+        for step, values in enumerate(expected)
+    ]
+    judge_all(judge, found, what)
 
 
 def _assert_tells_faults_apart(by_rank: Sequence[Values], mean: Values) -> None:
@@ -57,8 +53,8 @@ def _one_step(subject: Subject, judge: Judge, world_size: int, model: str) -> No
     whole = single.of_global_batch(model, data[0], seed=SEED, scale=float(world_size))
     assert all(value is None or torch.equal(value, whole[name]) for name, value in expected.items())  # type: ignore[arg-type]
     reports = subject.run(programs.train, world_size, model, data, seed=SEED, scale=float(world_size)).values
-    what = f"the gradients of the {model} model, against those of the global batch,"
-    _judge_gradients(judge, reports, 0, expected, what)
+    what = f"the gradients of the {model} model, against those of the global batch"
+    _judge_gradients(judge, reports, [expected], what)
 
 
 @claim("loop.mean", provides=WRAPPED)
@@ -81,11 +77,11 @@ def test_unequal_batches_give_the_mean_of_means_which_is_not_the_global_gradient
     apart = single.apart(expected, whole)
     assert apart > 0, "the condition says nothing: with these rows both are equal"
     reports = subject.run(programs.train, world_size, "mlp", data, seed=SEED, scale=scale).values
-    _judge_gradients(judge, reports, 0, expected, f"the mean over ranks of {sizes} rows")
+    _judge_gradients(judge, reports, [expected], f"the mean over ranks of {sizes} rows")
     judge.holds(
         expected="the mean of the ranks' gradients",
         observed=f"the mean, up to {apart:g} away from the gradient of all {sum(sizes)} rows",
-        witness=judge.evidence[-1].witness,
+        witness=Witness.MODEL,
         message=f"with {sizes} rows per rank the mean of means is not the gradient of the global batch",
     )
 
@@ -118,9 +114,8 @@ def _several_steps(
     reports = subject.run(
         programs.train, world_size, model, data, seed=SEED, scale=scale, accumulate=accumulate, **options
     ).values
-    for step, values in enumerate(expected):
-        what = f"the gradients of {len(data[0][0])} microbatches ({accumulate}) in step {step}"
-        _judge_gradients(judge, reports, step, values, what)
+    what = f"the gradients of {len(data[0][0])} microbatches ({accumulate})"
+    _judge_gradients(judge, reports, expected, what)
 
 
 @claim("loop.mean", tier="contract", provides=WRAPPED)
@@ -134,12 +129,16 @@ def test_a_rank_that_did_not_use_a_parameter_counts_as_zero(
     reports = subject.run(
         programs.train, world_size, "optional", data, seed=SEED, scale=scale, active=active
     ).values
-    for step, by_rank in enumerate(data):
-        values = [
-            single.of_rank("optional", micro, seed=SEED, scale=scale, active=used)
-            for micro, used in zip(by_rank, active, strict=True)
-        ]
-        _judge_gradients(judge, reports, step, single.mean(values), f"with a layer used on {active}, step {step},")
+    expected = [
+        single.mean(
+            [
+                single.of_rank("optional", micro, seed=SEED, scale=scale, active=used)
+                for micro, used in zip(by_rank, active, strict=True)
+            ]
+        )
+        for by_rank in data
+    ]
+    _judge_gradients(judge, reports, expected, f"the gradients with a layer that ranks use as {active}")
 
 
 @claim("loop.mean", tier="exotic", provides=WRAPPED)
@@ -168,7 +167,7 @@ def test_gradients_of_other_dtypes_are_the_mean(subject: Subject, judge: Judge, 
     largest = max(float(value.abs().max()) for value in expected.values() if value is not None)
     assert largest * 2 * 2 <= 256, f"bfloat16 does not carry {largest}"
     reports = subject.run(programs.train, 2, "mlp", data, seed=SEED, scale=2.0, dtype=dtype).values
-    _judge_gradients(judge, reports, 0, expected, f"the gradients in {dtype}")
+    _judge_gradients(judge, reports, [expected], f"the gradients in {dtype}")
 
 
 # -- nothing is carried over -------------------------------------------------------------------------------------------
@@ -204,5 +203,4 @@ def _fresh_gradients(subject: Subject, judge: Judge, world_size: int, model: str
     reports = subject.run(
         programs.train, world_size, model, data, seed=SEED, scale=scale, set_to_none=set_to_none
     ).values
-    for step, values in enumerate(expected):
-        _judge_gradients(judge, reports, step, values, f"the gradients of the {model} model in step {step}")
+    _judge_gradients(judge, reports, expected, f"the gradients of the {model} model, step by step")
