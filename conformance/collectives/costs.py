@@ -1,0 +1,206 @@
+"""Judging what a call costs: messages, bytes and steps of every rank, from the trace, and the wire set against it."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import NoReturn
+
+import torch
+
+from conformance.checks import Judge, Subject
+from conformance.collectives import programs, traffic
+from conformance.collectives.programs import CALL
+from conformance.collectives.steps import Unmatched, num_steps
+from conformance.collectives.traffic import Sent
+from conformance.verdict import Witness
+from fixtures.witness.compare import in_window, reconcile
+from fixtures.world.outcome import Outcomes
+
+DIVISIBLE = (
+    33_600  # elements: a multiple of 1 to 8, and 131 KiB of float32, where gloo's 48-byte preambles no longer count
+)
+ITEM_BYTES = torch.float32.itemsize
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Count:
+    """One counted call: what every rank sent. Every send of every rank can be attributed, else the check has ended."""
+
+    name: str
+    world_size: int
+    numel: int
+    outcomes: Outcomes
+    sent: tuple[Sent, ...]
+    empty_tensors: int
+
+    @property
+    def input_bytes(self) -> int:
+        """Bytes of one rank's input."""
+        return self.numel * ITEM_BYTES
+
+    @property
+    def by_rank(self) -> list[int]:
+        """Bytes that each rank sent."""
+        return [sent.num_bytes for sent in self.sent]
+
+    @property
+    def longest_chain(self) -> int:
+        """Steps of the call; a barrier of the implementation's own counts with its ceil(log2 N) rounds."""
+        operations = [traffic.of_call(outcome) for outcome in self.outcomes]
+        barriers = max(sent.barriers for sent in self.sent)
+        return num_steps(operations, empty_tensors=self.empty_tensors) + barriers * log2_ceil(self.world_size)
+
+
+def log2_ceil(world_size: int) -> int:
+    """ceil(log2 N)."""
+    return (world_size - 1).bit_length()
+
+
+def count(
+    subject: Subject, judge: Judge, name: str, world_size: int, numel: int = DIVISIBLE, *, empty_tensors: int = 0
+) -> Count:
+    """Call ``name`` once with ``numel`` floats on each rank. Ends the check as not-provided when the library does it."""
+    outcomes = subject.run(programs.counted, world_size, name, numel)
+    sent = tuple(traffic.sent(traffic.of_call(o), empty_tensors=empty_tensors) for o in outcomes)
+    for rank, what in enumerate(sent):
+        if what.collectives:
+            judge.not_provided(
+                f"{name} leaves the work to the library: on rank {rank} the trace shows "
+                f"{traffic.described(what.collectives)}. Its result is judged; it has no messages of its own to count"
+            )
+    return Count(
+        name=name, world_size=world_size, numel=numel, outcomes=outcomes, sent=sent, empty_tensors=empty_tensors
+    )
+
+
+def judge_equal_bytes(judge: Judge, counted: Count, formula: str, expected: int) -> None:
+    """Every rank sent exactly this much, by the trace."""
+    for rank, sent in enumerate(counted.sent):
+        if sent.num_bytes != expected:
+            _violated_bytes(judge, counted, rank, f"{formula} = {expected:,}")
+    judge.holds(
+        expected=f"{formula} = {expected:,} on each of {counted.world_size} ranks",
+        observed=f"{max(counted.by_rank, default=0):,}",
+        witness=Witness.TRACE,
+        unit="bytes",
+        message=f"each rank sends {formula}",
+    )
+
+
+def _violated_bytes(judge: Judge, counted: Count, rank: int, expected: str) -> NoReturn:
+    sent = counted.sent[rank]
+    guise = f", {len(sent.lone_headers)} of them headers without a payload" if sent.lone_headers else ""
+    judge.violated(
+        f"rank {rank} of {counted.world_size} sent {sent.num_bytes:,} bytes in {len(sent.messages)} messages{guise} "
+        f"({traffic.described(sent.messages)}) for {counted.input_bytes:,} bytes of input",
+        expected=expected,
+        observed=f"{sent.num_bytes:,}",
+        witness=Witness.TRACE,
+        unit="bytes",
+        outcomes=counted.outcomes,
+    )
+
+
+def judge_chunks(judge: Judge, counted: Count, passes: int) -> None:
+    """A ring of ``passes`` times N-1 steps over any number of elements: no rank sends more than that many largest
+    chunks, and all together send the tensor that often, padding of up to N-1 elements told apart.
+    """
+    others = passes * (counted.world_size - 1)
+    largest = -(-counted.numel // counted.world_size) * ITEM_BYTES
+    for rank, sent in enumerate(counted.sent):
+        if sent.num_bytes > others * largest:
+            _violated_bytes(judge, counted, rank, f"at most {others} chunks of {largest:,} = {others * largest:,}")
+    total, needed = sum(counted.by_rank), others * counted.input_bytes
+    padding = 0 if others == 0 else (total - needed) / others / ITEM_BYTES  # elements
+    sums = f"{'2' if passes == 2 else ''}T(N-1)"
+    if padding not in range(counted.world_size):
+        judge.violated(
+            f"{counted.world_size} ranks sent {total:,} bytes together for {counted.numel} elements of "
+            f"{counted.input_bytes:,} bytes: {counted.by_rank}; padding by up to N-1 elements does not explain it",
+            expected=f"{sums} = {needed:,} over all ranks",
+            observed=f"{total:,}",
+            witness=Witness.TRACE,
+            unit="bytes",
+            outcomes=counted.outcomes,
+        )
+    layout = "padded so that N divides it" if padding else "not padded"
+    judge.holds(
+        expected=f"{sums} = {needed:,} over all ranks, at most {others * largest:,} on one",
+        observed=f"{total:,} over all ranks, {max(counted.by_rank):,} on the busiest",
+        witness=Witness.TRACE,
+        unit="bytes",
+        message=f"the tensor is {layout} when N does not divide it",
+        data={
+            "layout": layout,
+            "elements": counted.numel,
+            "padding_bytes": int(padding) * ITEM_BYTES,
+            "largest_message_bytes": max((m.num_bytes for sent in counted.sent for m in sent.messages), default=0),
+            "sent_bytes": counted.by_rank,
+        },
+    )
+
+
+def judge_wire(judge: Judge, counted: Count) -> None:
+    """The kernel's account of every rank is what its trace makes on gloo: nothing went another way."""
+    for rank, outcome in enumerate(counted.outcomes):
+        operations = in_window(outcome.operations, outcome.marks, CALL)
+        found = reconcile(operations, outcome.sent_bytes(CALL), counted.world_size, rank)
+        if found.explained is None:
+            judge.inconclusive(found.sentence)
+        if not found.explained:
+            judge.violated(
+                found.sentence,
+                expected=f"{found.expected_bytes:,} within {found.tolerance_bytes:,}",
+                observed=f"{found.sent_bytes:,}",
+                witness=Witness.WIRE,
+                unit="bytes",
+                outcomes=counted.outcomes,
+            )
+    judge.holds(
+        expected=f"{found.expected_bytes:,} within {found.tolerance_bytes:,}: the messages of the trace on gloo",
+        observed=f"{found.sent_bytes:,}",
+        witness=Witness.WIRE,
+        unit="bytes",
+        message=f"the operating system saw each of {counted.world_size} ranks send what its trace says",
+    )
+
+
+def judge_steps(judge: Judge, counted: Count, formula: str, expected: int) -> None:
+    """Every rank sent exactly so many messages, and the longest chain is as long."""
+    for rank, sent in enumerate(counted.sent):
+        if len(sent.messages) != expected:
+            judge.violated(
+                f"rank {rank} of {counted.world_size} sent {len(sent.messages)} messages: "
+                f"{traffic.described(sent.messages)}",
+                expected=f"{formula} = {expected}",
+                observed=len(sent.messages),
+                witness=Witness.TRACE,
+                unit="messages",
+                outcomes=counted.outcomes,
+            )
+    chain = longest_chain(judge, counted)
+    if chain != expected:
+        judge.violated(
+            f"each rank sends {expected} messages, but the longest chain of messages on {counted.world_size} ranks "
+            f"takes {chain} steps",
+            expected=f"{formula} = {expected}",
+            observed=chain,
+            witness=Witness.TRACE,
+            unit="steps",
+            outcomes=counted.outcomes,
+        )
+    judge.holds(
+        expected=f"{formula} = {expected} messages on each of {counted.world_size} ranks, in as many steps",
+        observed=f"{expected} messages, {chain} steps",
+        witness=Witness.TRACE,
+        unit="steps",
+        message=f"{formula} messages per rank, and a longest chain of {formula}",
+    )
+
+
+def longest_chain(judge: Judge, counted: Count) -> int:
+    """Steps of the call; a trace that does not add up leaves the check inconclusive."""
+    try:
+        return counted.longest_chain
+    except Unmatched as error:
+        judge.inconclusive(f"the order of the messages cannot be told from the trace: {error}")
