@@ -245,6 +245,9 @@ class Diary:
     def done(self, op_index: int) -> None:
         self.entries.append(("done", op_index))
 
+    def mark(self, name: str, detail: str = "") -> None:
+        self.entries.append((name, -1))
+
 
 @pytest.fixture
 def recorder() -> Recorder:
@@ -273,6 +276,13 @@ def test_an_operation_from_before_a_reset_still_ends_for_the_sink_and_stays_out_
     assert [(op.kind, op.seq, op.group_seq, op.done_ns) for op in recorder.operations()] == [("all_reduce", 0, 0, 0)]
     assert diary.entries == [("barrier", old.index), ("all_reduce", new.index), ("done", old.index)]
     assert old.index < new.index
+
+
+def test_a_sink_hears_of_marks(recorder: Recorder) -> None:
+    diary = Diary()
+    recorder.add_sink(diary)
+    recorder.mark("backward-end")
+    assert diary.entries == [("backward-end", -1)]
 
 
 def test_a_failed_operation_ends_for_the_sink_and_is_never_done(recorder: Recorder) -> None:
