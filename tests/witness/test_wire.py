@@ -42,7 +42,7 @@ def test_the_trace_explains_every_operation_of_gloo_to_the_byte(worlds: WorldPoo
     for outcome in outcomes:
         windows = [window.name for window in outcome.wire if window.name != "new_group"]
         found = {name: reconciled(outcome, name, world_size) for name in windows}
-        assert len(found) == 12
+        assert len(found) == 16
         assert {name: r.difference_bytes for name, r in found.items()} == dict.fromkeys(found, 0)
 
 

@@ -214,6 +214,8 @@ def fsdp_step(ctx: RankContext) -> None:
 def each_on_the_wire(ctx: RankContext, numel: int) -> None:
     """Each collective with a window of its own, named after it."""
     n, tensor = ctx.world_size, torch.ones(numel)
+    uneven = [(ctx.rank + peer) % 3 * numel for peer in range(n)]  # what rank r and rank p exchange
+    uneven_everywhere = [2 * peer % 3 * numel for peer in range(n)]  # what is scattered to rank p
     calls: dict[str, Callable[[], object]] = {
         "all_reduce": lambda: dist.all_reduce(tensor),
         "broadcast": lambda: dist.broadcast(tensor, src=1),
@@ -225,6 +227,16 @@ def each_on_the_wire(ctx: RankContext, numel: int) -> None:
         "gather": lambda: dist.gather(tensor, _empty(n, numel) if ctx.rank == 1 else None, dst=1),
         "scatter": lambda: dist.scatter(tensor, _empty(n, numel) if ctx.rank == 1 else None, src=1),
         "all_to_all": lambda: dist.all_to_all_single(torch.zeros(n * numel), torch.ones(n * numel)),
+        "uneven_all_to_all": lambda: dist.all_to_all_single(
+            torch.zeros(sum(uneven)), torch.zeros(sum(uneven)), uneven, uneven
+        ),
+        "uneven_reduce_scatter": lambda: dist.reduce_scatter(
+            torch.zeros(uneven[ctx.rank]), [torch.zeros(part) for part in uneven_everywhere]
+        ),
+        "coalesced_all_reduce": lambda: coalesced(ctx),
+        "coalesced_reduce_scatter": lambda: dist.group.WORLD.reduce_scatter_single_coalesced(
+            _empty(2, numel), _empty(2, n * numel)
+        ).wait(),
         "ring": lambda: batched_ring(ctx),
         "barrier": dist.barrier,
         "new_group": lambda: dist.new_group(list(range(n))),
