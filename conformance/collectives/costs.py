@@ -16,9 +16,7 @@ from conformance.verdict import Witness
 from fixtures.witness.compare import in_window, reconcile
 from fixtures.world.outcome import Outcomes
 
-DIVISIBLE = (
-    33_600  # elements: a multiple of 1 to 8, and 131 KiB of float32, where gloo's 48-byte preambles no longer count
-)
+DIVISIBLE = 33_600  # elements: a multiple of 1 to 8, and 131 KiB of float32, beside which gloo's preambles are small
 ITEM_BYTES = torch.float32.itemsize
 
 
@@ -59,7 +57,7 @@ def log2_ceil(world_size: int) -> int:
 def count(
     subject: Subject, judge: Judge, name: str, world_size: int, numel: int = DIVISIBLE, *, empty_tensors: int = 0
 ) -> Count:
-    """Call ``name`` once with ``numel`` floats on each rank. Ends the check as not-provided when the library does it."""
+    """Call ``name`` once with ``numel`` floats on each rank; not-provided when the library does it."""
     outcomes = subject.run(programs.counted, world_size, name, numel)
     sent = tuple(traffic.sent(traffic.of_call(o), empty_tensors=empty_tensors) for o in outcomes)
     for rank, what in enumerate(sent):

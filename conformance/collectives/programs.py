@@ -85,6 +85,8 @@ def counted(ctx: RankContext, name: str, numel: int, dtype: torch.dtype = torch.
     the last one is inside the window, and the judge takes its known bytes off.
     """
     tensor = pattern(numel, ctx.rank, dtype)
+    if name == "shard_gradients":
+        more = {**_chunked(ctx, tensor), **more}
     dist.barrier()
     with ctx.window(CALL):
         ctx.mark(BEGIN)
@@ -98,12 +100,14 @@ def counted(ctx: RankContext, name: str, numel: int, dtype: torch.dtype = torch.
 def sharded(ctx: RankContext, inputs: list[Tensor]) -> dict[str, Any]:
     """ZeRO-1's gradient shard, offered in both forms: the tensor, or local_grad and the list of its chunks."""
     gradient = inputs[ctx.rank].clone()
-    chunks = [chunk.clone() for chunk in gradient.flatten().tensor_split(ctx.world_size)]
-    local_grad = torch.full_like(chunks[ctx.rank], 99)
-    ctx.mark(BEGIN)
-    shard = call(ctx, "shard_gradients", gradient, local_grad=local_grad, chunks=chunks)
-    ctx.mark(END)
+    shard = call(ctx, "shard_gradients", gradient, **_chunked(ctx, gradient))
     return {"result": shard, "memory": gradient}
+
+
+def _chunked(ctx: RankContext, gradient: Tensor) -> dict[str, Any]:
+    """The cheatsheet's two arguments: the list of the gradient's chunks, and where this rank's sum goes."""
+    chunks = [chunk.clone() for chunk in gradient.flatten().tensor_split(ctx.world_size)]
+    return {"chunks": chunks, "local_grad": torch.zeros_like(chunks[ctx.rank])}
 
 
 def gathered(ctx: RankContext, shards: list[Tensor], dtype: torch.dtype) -> dict[str, Any]:

@@ -42,7 +42,7 @@ def _count_uneven(subject: Subject, judge: Judge, name: str, case: tuple[int, in
 
 @claim("collectives.ring.bytes", provides=["ring_allreduce"])
 @core_sizes
-def test_each_rank_of_a_ring_sends_2T_n_minus_1_over_n(subject: Subject, judge: Judge, world_size: int) -> None:
+def test_each_rank_of_a_ring_sends_2t_n_minus_1_over_n(subject: Subject, judge: Judge, world_size: int) -> None:
     counted = count(subject, judge, "ring_allreduce", world_size)
     judge_equal_bytes(judge, counted, "2T(N-1)/N", 2 * T * (world_size - 1) // world_size)
     judge_wire(judge, counted)
@@ -128,7 +128,7 @@ def _conditions(busiest: int, mean: float, printed: float, world_size: int) -> s
 
 @claim("collectives.tree.bytes", provides=["tree_allreduce"])
 @core_sizes
-def test_the_busiest_rank_of_a_tree_sends_T_log2_n(subject: Subject, judge: Judge, world_size: int) -> None:
+def test_the_busiest_rank_of_a_tree_sends_t_log2_n(subject: Subject, judge: Judge, world_size: int) -> None:
     counted = count(subject, judge, "tree_allreduce", world_size)
     _judge_tree_bytes(judge, counted)
     judge_wire(judge, counted)
@@ -136,13 +136,13 @@ def test_the_busiest_rank_of_a_tree_sends_T_log2_n(subject: Subject, judge: Judg
 
 @claim("collectives.tree.bytes", provides=["tree_allreduce"], tier=Tier.EXOTIC)
 @large_sizes
-def test_the_busiest_rank_of_a_large_tree_sends_T_log2_n(subject: Subject, judge: Judge, world_size: int) -> None:
+def test_the_busiest_rank_of_a_large_tree_sends_t_log2_n(subject: Subject, judge: Judge, world_size: int) -> None:
     _judge_tree_bytes(judge, count(subject, judge, "tree_allreduce", world_size))
 
 
 @claim("collectives.allgather.bytes", provides=["ring_allgather"])
 @core_sizes
-def test_each_rank_of_a_gathering_ring_sends_T_n_minus_1_over_n(
+def test_each_rank_of_a_gathering_ring_sends_t_n_minus_1_over_n(
     subject: Subject, judge: Judge, world_size: int
 ) -> None:
     counted = count(subject, judge, "ring_allgather", world_size)
@@ -152,7 +152,7 @@ def test_each_rank_of_a_gathering_ring_sends_T_n_minus_1_over_n(
 
 @claim("collectives.allgather.bytes", provides=["ring_allgather"], tier=Tier.EXOTIC)
 @large_sizes
-def test_each_rank_of_a_large_gathering_ring_sends_T_n_minus_1_over_n(
+def test_each_rank_of_a_large_gathering_ring_sends_t_n_minus_1_over_n(
     subject: Subject, judge: Judge, world_size: int
 ) -> None:
     counted = count(subject, judge, "ring_allgather", world_size, numel=101)
@@ -161,7 +161,7 @@ def test_each_rank_of_a_large_gathering_ring_sends_T_n_minus_1_over_n(
 
 @claim("collectives.reduce-scatter.bytes", provides=["ring_reduce_scatter"])
 @core_sizes
-def test_each_rank_of_a_scattering_ring_sends_T_n_minus_1_over_n(
+def test_each_rank_of_a_scattering_ring_sends_t_n_minus_1_over_n(
     subject: Subject, judge: Judge, world_size: int
 ) -> None:
     counted = count(subject, judge, "ring_reduce_scatter", world_size)

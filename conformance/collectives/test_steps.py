@@ -44,9 +44,8 @@ def _judge_tree_steps(judge: Judge, counted: Count) -> None:
             unit="steps",
             outcomes=counted.outcomes,
         )
-    rounding = (
-        "" if steps <= printed else f"; without rounding up, 2 log2 {counted.world_size} = {printed:.2f} is too few"
-    )
+    unrounded = f"2 log2 {counted.world_size} = {printed:.2f}"
+    rounding = "" if steps <= printed else f"; without rounding up, {unrounded} is too few"
     judge.holds(
         expected=f"2 ceil(log2 N) = {bound} steps at most",
         observed=steps,

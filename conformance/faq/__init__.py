@@ -1,0 +1,1 @@
+"""Checks of the answers that the cheatsheet gives to common questions."""

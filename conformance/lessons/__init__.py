@@ -1,0 +1,1 @@
+"""Checks of the lessons' commands and of their default values."""
