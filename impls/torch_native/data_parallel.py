@@ -15,8 +15,11 @@ from torch.nn.parallel import DistributedDataParallel
 def DataParallel(  # noqa: N802
     module: nn.Module, world_size: int, group: dist.ProcessGroup | None = None, bucket_cap_mb: float | None = None
 ) -> DistributedDataParallel:
-    """`DistributedDataParallel` with its defaults: no search for unused parameters, buckets of 25 MiB."""
-    ddp = DistributedDataParallel(module, process_group=group, bucket_cap_mb=bucket_cap_mb)
+    """`DistributedDataParallel`, told to expect parameters without gradient, as the contract has them.
+
+    By default it does not look for them: the step after one is an error, or the ranks lock.
+    """
+    ddp = DistributedDataParallel(module, process_group=group, bucket_cap_mb=bucket_cap_mb, find_unused_parameters=True)
     assert dist.get_world_size(group) == world_size
     return ddp
 
@@ -67,7 +70,7 @@ def train(
     if not dist.is_initialized():
         init_group(rank, world_size, init_file)
     torch.manual_seed(seed)
-    ddp = DistributedDataParallel(make_model())
+    ddp = DataParallel(make_model(), world_size)
     optimizer = torch.optim.SGD(ddp.parameters(), lr=learning_rate)
     for step in range(steps):
         begin = (step * world_size + rank) * batch_size
