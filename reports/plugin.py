@@ -62,13 +62,18 @@ def pytest_lockstep_record(config: pytest.Config, record: Record, folder: Path) 
         build.validate(report)
     except build.InvalidReport as error:
         written.trouble.append(f"the report breaks its own rules, a fault of the suite: {error}")
+    texts = {"report.json": build.dumps(report)}
     try:
-        texts = {folder / "report.json": build.dumps(report), folder / "report.html": html.render(report)}
-        write_together(texts | {folder / traces.FOLDER / name: text for name, text in timelines.items()})
+        texts = {"report.html": html.render(report), **texts}
+    except Exception as error:  # a page that cannot be drawn must not cost the results
+        written.trouble.append(f"report.html was not drawn, a fault of the suite: {type(error).__name__}: {error}")
+    try:
+        files = texts | {f"{traces.FOLDER}/{name}": text for name, text in timelines.items()}
+        write_together({folder / name: text for name, text in files.items()})
     except CannotWrite as error:
         written.trouble.append(f"there is no report of this run: {error}. Choose another folder: --report=FOLDER")
         return
-    written.files = ["report.html", "report.json"]
+    written.files = list(texts)
     if timelines:
         written.files.append(f"{traces.FOLDER}/ ({len(timelines)})")
     traces.remove_old(folder, keep=timelines)
