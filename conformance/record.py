@@ -11,7 +11,7 @@ import importlib.metadata
 import os
 import platform
 import subprocess
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +47,8 @@ def assemble(gathered: Gathered, run: Run) -> Record:
     results = [_delivered(planned, gathered) for planned in gathered.planned.values()]
     if run.is_whole:
         results = _with_stale_manifests(results, run.descriptions)
-    results = _with_blocked(results, run.claims)
+    unloaded = {name for name, description in run.descriptions.items() if description.verdict is not None}
+    results = _with_blocked(results, run.claims, unloaded)
     results = [_with_hint(result, run.claims) for result in results]
     results += [_not_checked(claim, chosen.name) for claim in run.unchecked for chosen in run.impls]
     return Record(
@@ -92,8 +93,11 @@ def _with_stale_manifests(results: list[Result], descriptions: Mapping[str, Desc
     return results
 
 
-def _with_blocked(results: list[Result], claims: Mapping[str, Claim]) -> list[Result]:
-    """One root cause is one red row. A need blocks where it is broken in the same tier or a more basic one."""
+def _with_blocked(results: list[Result], claims: Mapping[str, Claim], unloaded: Container[str]) -> list[Result]:
+    """One root cause is one red row. A need blocks where it is broken in the same tier or a more basic one.
+
+    Where an implementation could not be loaded, that is the cause of every row, and no row is in another's way.
+    """
     broken: dict[tuple[str, str], int] = {}
     for result in results:
         if result.verdict.is_broken:
@@ -104,7 +108,7 @@ def _with_blocked(results: list[Result], claims: Mapping[str, Claim]) -> list[Re
         return broken.get((result.impl, need), len(_RANK)) <= _RANK[result.tier]
 
     def blocked(result: Result) -> Result:
-        if not result.verdict.is_broken:
+        if not result.verdict.is_broken or result.impl in unloaded:
             return result
         need = _first_need(result.claim, claims, lambda need: is_in_the_way(need, result))
         if need is None:

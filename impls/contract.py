@@ -19,13 +19,14 @@ import dataclasses
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-import torch
-from torch import Tensor, nn
-from torch.distributed import ProcessGroup
+if TYPE_CHECKING:  # names in signatures only: pytest's controller reads the tables below and never needs torch
+    import torch
+    from torch import Tensor, nn
+    from torch.distributed import ProcessGroup
 
-from impls.mesh import Mesh
+    from impls.mesh import Mesh
 
 
 class Collectives(Protocol):
