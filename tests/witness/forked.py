@@ -63,12 +63,12 @@ def run(
             verdict = detector.poll()
             poll_s += time.monotonic() - before
             polls += 1
-            _reap(pids, exits)
+            _reap(pids, exits, folder)
         seconds = time.monotonic() - began
         if verdict is None and None in exits:
             stalled = detector.stalled()
     finally:
-        _reap(pids, exits)
+        _reap(pids, exits, folder)
         for pid, status in zip(pids, exits, strict=True):
             if status is None:
                 with contextlib.suppress(ProcessLookupError):
@@ -78,10 +78,11 @@ def run(
     return Report(verdict=verdict, stalled=stalled, seconds=seconds, exits=tuple(exits), polls=polls, poll_s=poll_s)
 
 
-def _reap(pids: list[int], exits: list[int | None]) -> None:
+def _reap(pids: list[int], exits: list[int | None], folder: Path) -> None:
     for rank, pid in enumerate(pids):
         if exits[rank] is None and os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
             exits[rank] = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+            (folder / f"ended-{rank}").touch()  # the others need not stay for one that died
 
 
 def _fork(program: Callable[[int, int], None], rank: int, world_size: int, folder: Path, portable: bool) -> int:

@@ -154,8 +154,37 @@ def test_crossed_groups_are_told_as_such(tmp_path: Path) -> None:
     boards.issue(1, "all_reduce", group="2", waits=True)
 
     assert deadlocked(boards) == {0, 1}
-    assert sentence(boards).endswith(
-        "They wait in a circle: 0 -> 1 -> 0. These ranks enter their groups in different orders."
+    assert "They wait in a circle: 0 -> 1 -> 0. Ranks enter these groups in different orders" in sentence(boards)
+
+
+def test_the_cause_is_told_first_and_who_waits_behind_it_last(tmp_path: Path) -> None:
+    boards = Boards(tmp_path, 4)
+    for rank in (0, 1):
+        boards.issue(rank, "send", peer=1 - rank, waits=True)
+    for rank in (2, 3):
+        boards.issue(rank, "all_reduce", waits=True)
+
+    assert sentence(boards) == (
+        "rank 0 waits in send #0 to rank 1 (8 floats); rank 1 waits in send #0 to rank 0 (8 floats). "
+        "They wait in a circle: 0 -> 1 -> 0. All of them send and none receives. "
+        "Behind them, ranks 2, 3 wait in all_reduce #0 (8 floats)."
+    )
+
+
+def test_a_receive_from_a_rank_that_is_gone_is_the_cause_of_what_waits_for_the_receiver(tmp_path: Path) -> None:
+    boards = Boards(tmp_path, 4)
+    for rank in (0, 1):
+        boards.issue(rank, "barrier", waits=True)
+    boards.issue(2, "recv", peer=3, waits=True)
+    boards.issue(3, "barrier")
+    boards.ranks[3].finished(1)
+
+    graph = boards.graph()
+    verdict = roll_call(Scene(graph=graph, blocked=graph.deadlocked(set())))
+    assert verdict.odd_ones == (3,)
+    assert verdict.sentence == (
+        "rank 2 waits in recv #0 from rank 3 (8 floats); rank 3 finished its program without sending it. "
+        "Behind them, ranks 0, 1 wait in barrier #0 (8 floats)."
     )
 
 
