@@ -10,6 +10,7 @@ import dataclasses
 import os
 import shutil
 import tempfile
+import uuid
 from collections.abc import Generator
 from pathlib import Path
 
@@ -41,7 +42,8 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     config.stash[WRITTEN] = _Written()
     if getattr(config.option, "xmlpath", "") is None and not config.option.collectonly:
-        config.stash[JUNIT_FOLDER] = Path(tempfile.mkdtemp(prefix="lockstep-junit-"))
+        # Only a name: pytest makes the folder when it writes, so that a killed run leaves none.
+        config.stash[JUNIT_FOLDER] = Path(tempfile.gettempdir()) / f"lockstep-junit-{uuid.uuid4().hex}"
         config.option.xmlpath = str(config.stash[JUNIT_FOLDER] / "junit.xml")
 
 
