@@ -177,6 +177,19 @@ def test_an_operation_that_the_backend_refuses_is_never_done(worlds: WorldPool) 
     assert {op.done_ns for trace in traces(outcomes) for op in trace} <= {0}
 
 
+def test_sparse_tensors_weigh_their_indices_and_values(worlds: WorldPool) -> None:
+    outcomes = worlds.world(2).run(traced.sparse)
+    assert outcomes.values == [[2.0, 0.0, 4.0, 0.0]] * 2
+    for trace in traces(outcomes):
+        assert [(op.kind, op.num_bytes) for op in trace] == [("all_reduce", 2 * 8 + 2 * 4)]
+
+
+def test_bad_arguments_meet_the_backend_s_own_complaint(worlds: WorldPool) -> None:
+    outcomes = worlds.world(2).run(traced.bad_root)
+    assert all("root" in value for value in outcomes.values)
+    assert [(op.kind, op.done_ns) for trace in traces(outcomes) for op in trace] == [("broadcast", 0)] * 2
+
+
 # parameters of the three layers of 64 x 64 with bias
 LAYER_BYTES = 4 * (64 * 64 + 64)
 

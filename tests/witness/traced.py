@@ -158,6 +158,20 @@ def everything(ctx: RankContext) -> None:
     dist.barrier(dist.new_group(list(range(n))))
 
 
+def sparse(ctx: RankContext) -> list[float]:
+    tensor = torch.sparse_coo_tensor(torch.tensor([[0, 2]]), torch.tensor([1.0, 2.0]), (4,))
+    dist.all_reduce(tensor)
+    return [float(value) for value in tensor.to_dense()]
+
+
+def bad_root(ctx: RankContext) -> str:
+    try:
+        dist.group.WORLD.broadcast(torch.ones(1), root=9).wait()
+    except RuntimeError as error:
+        return str(error)
+    return ""
+
+
 def refused(ctx: RankContext) -> str:
     try:
         dist.send(torch.ones(4, 4)[:, 1], dst=(ctx.rank + 1) % ctx.world_size)
