@@ -109,7 +109,7 @@ def test_several_forward_passes_before_one_backward_are_reduced_together(
 def _several_steps(
     subject: Subject, judge: Judge, world_size: int, data: Batches, *, model: str, accumulate: str, **options: Any
 ) -> None:
-    scale = float(world_size)
+    scale = float(world_size ** len(data[0][0]))  # a reduction for each microbatch divides as often
     expected = [_mean_of_ranks(model, by_rank, scale=scale) for by_rank in data]
     reports = subject.run(
         programs.train, world_size, model, data, seed=SEED, scale=scale, accumulate=accumulate, **options

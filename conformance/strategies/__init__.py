@@ -1,0 +1,1 @@
+"""Claims about the four strategies side by side."""
