@@ -239,6 +239,13 @@ def test_nothing_that_goes_through_the_group_is_unseen(worlds: WorldPool, world_
             assert "unseen" not in {op.kind for op in trace}
 
 
+def test_operations_of_several_threads_are_all_seen_and_numbered_in_order(worlds: WorldPool) -> None:
+    for trace in traces(worlds.world(2).run(traced.in_three_threads, num_operations=100)):
+        kinds = [op.kind for op in trace]
+        assert (kinds.count("all_reduce"), kinds.count("unseen")) == (300, 0)
+        assert sorted(op.seq for op in trace) == [op.seq for op in trace]
+
+
 def test_a_world_without_trace_records_nothing(worlds: WorldPool) -> None:
     assert traces(worlds.world(2, trace=False).run(traced.collectives)) == [(), ()]
 

@@ -10,6 +10,7 @@ import pytest
 from fixtures.witness import wire
 from fixtures.witness.compare import Reconciliation, in_window, reconcile
 from fixtures.world.outcome import Outcome, Outcomes
+from impls.mesh import HEADER_TAG
 from tests.witness import traced
 from tests.witness.traced import MIB
 
@@ -46,6 +47,17 @@ def test_the_trace_explains_every_operation_of_gloo_to_the_byte(worlds: WorldPoo
         assert {name: r.difference_bytes for name, r in found.items()} == dict.fromkeys(found, 0)
 
 
+@pytest.mark.parametrize("numel", [7, 2**18])
+def test_the_trace_explains_a_ring_of_sends_to_the_byte(worlds: WorldPool, numel: int) -> None:
+    outcomes = worlds.world(4).run(traced.ring_over_a_mesh, numel)
+    assert outcomes.values == [4.0 * numel] * 4
+    assert [reconciled(outcome, "ring", 4).difference_bytes for outcome in outcomes] == [0] * 4
+    sent = [
+        op.num_bytes for outcome in outcomes for op in outcome.operations if op.kind == "send" and op.tag != HEADER_TAG
+    ]
+    assert sum(sent) == 2 * (4 * numel) * 3
+
+
 def test_making_a_group_costs_less_than_its_tolerance(worlds: WorldPool) -> None:
     outcomes = worlds.world(5).run(traced.each_on_the_wire, 1)
     assert_all_returned(outcomes)
@@ -74,6 +86,13 @@ def test_bytes_sent_behind_the_back_of_the_trace_are_left_over(worlds: WorldPool
         assert found.difference_bytes is not None
         assert MIB <= found.difference_bytes < MIB + 4096
         assert "behind the trace's back" in found.sentence
+
+
+def test_what_goes_past_the_trace_is_unseen_in_the_window_it_happened_in(worlds: WorldPool) -> None:
+    outcomes = worlds.world(2).run(traced.past_the_trace)
+    assert_all_returned(outcomes)
+    for outcome in outcomes:
+        assert [op.kind for op in in_window(outcome.operations, outcome.marks, "reduction")] == ["unseen"]
 
 
 def test_an_operation_that_sent_nothing_is_not_explained() -> None:

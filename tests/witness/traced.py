@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import threading
 from collections.abc import Callable
 
 import torch
@@ -16,6 +17,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from fixtures.witness import compute
 from fixtures.world.context import RankContext
+from impls.reference.collectives import ring_allreduce
 
 NUMEL = 12
 MIB = 1 << 20
@@ -265,6 +267,14 @@ def all_reduce_on_the_wire(ctx: RankContext, num_bytes: int) -> None:
         dist.all_reduce(torch.ones(num_bytes // 4))
 
 
+def ring_over_a_mesh(ctx: RankContext, numel: int) -> float:
+    mesh = ctx.mesh()
+    with ctx.window("ring"):
+        reduced = ring_allreduce(mesh, ctx.rank, ctx.world_size, torch.ones(numel))
+        mesh.flush()
+    return float(reduced.sum())
+
+
 def printing(ctx: RankContext) -> None:
     with ctx.window("print"):
         print("x" * 100_000)
@@ -314,6 +324,22 @@ def past_the_trace(ctx: RankContext) -> float:
     with ctx.window("reduction"):
         backend.allreduce([tensor]).wait()
     return float(tensor[0])
+
+
+def in_three_threads(ctx: RankContext, num_operations: int) -> None:
+    """Each thread has a group of its own, and marks while the others are in the midst of calls."""
+
+    def reduce(group: dist.ProcessGroup) -> None:
+        for _ in range(num_operations):
+            dist.all_reduce(torch.ones(1), group=group)
+            ctx.mark("reduced")
+
+    groups = [dist.new_group(list(range(ctx.world_size))) for _ in range(3)]
+    threads = [threading.Thread(target=reduce, args=(group,)) for group in groups]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
 
 def one_past_the_trace(ctx: RankContext) -> None:
