@@ -1,4 +1,8 @@
-"""The reference implementation of every block, written to be read."""
+"""The reference implementation of every block, written to be read.
+
+The forms over a group (`over_group`) are not repeated here: mutants take over what they do not change from this module,
+and have enough to break in the rings and trees themselves.
+"""
 
 from __future__ import annotations
 
