@@ -50,6 +50,7 @@ def test_a_forked_copy_of_a_rank_does_not_answer_for_it(worlds: WorldPool) -> No
         (programs.patch_torch, "patched torch.distributed.all_reduce"),
         (programs.leave_thread, "left the thread 'left' running"),
         (programs.leave_group, "left 1 process groups not destroyed"),
+        (programs.close_many_descriptors, "closed descriptors of the process that are not its own"),
         (programs.leave_operation, "left 1 operations under way"),
     ],
 )

@@ -14,6 +14,7 @@ from fixtures.world.pool import WorldPool
 from fixtures.world.server import Server, WorldError
 from fixtures.world.world import World
 from tests.world import programs
+from tests.world.waiting import until
 
 
 @pytest.mark.parametrize("size", range(1, 9))
@@ -127,6 +128,7 @@ def test_an_unhealthy_world_refuses_and_the_pool_replaces_it(worlds: WorldPool) 
 def test_a_world_whose_rank_died_between_programs_is_replaced(worlds: WorldPool) -> None:
     world = worlds.world(2)
     os.kill(world.pids[0], 9)
+    until(lambda: not world.healthy, "the world notices")
     assert worlds.world(2).run(programs.rank_of).values == [0, 1]
 
 
