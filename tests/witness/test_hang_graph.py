@@ -88,6 +88,7 @@ def test_an_earlier_operation_of_the_group_that_cannot_meet_holds_up_the_later(t
         boards.issue(rank, "barrier", waits=True)
 
     assert deadlocked(boards) == {0, 1}
+    assert sentence(boards).startswith("rank 0 waits in all_reduce #0 (8 floats); rank 1 called reduce to root 0")
 
 
 def test_a_broadcast_can_be_over_for_some_before_all_have_come(tmp_path: Path) -> None:
