@@ -1,0 +1,32 @@
+"""``python -m conformance show NAME-or-PATH``: what Lockstep would take for what. ``… mutants``: check the checks."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Sequence
+
+from conformance import mutants, showing
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the exit status is 0 when it went well, 4 for a name that does not exist."""
+    parser = argparse.ArgumentParser(prog="python -m conformance", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    show = commands.add_parser("show", help="what an implementation provides, block by block, before any check")
+    show.add_argument("impl", metavar="NAME-or-PATH")
+    mutate = commands.add_parser("mutants", help="every mutant against all claims of its block; writes who broke what")
+    mutate.add_argument("options", nargs=argparse.REMAINDER, help="handed to pytest, e.g. -n 8")
+    chosen = parser.parse_args(arguments)
+    return showing.show(chosen.impl) if chosen.command == "show" else _mutants(chosen.options)
+
+
+def _mutants(options: Sequence[str]) -> int:
+    workers = [] if any(option.startswith(("-n", "--numprocesses")) for option in options) else ["-n", "4"]
+    command = [sys.executable, "-m", "pytest", *workers, "--mutants=full", f"--killed={mutants.KILLED}", *options]
+    return subprocess.run(command, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
