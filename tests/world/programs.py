@@ -313,6 +313,14 @@ def order_of_a_set(ctx: RankContext) -> list[int]:
     return [index[id(parameter)] for parameter in set(parameters)]
 
 
+def hash_of_a_text(ctx: RankContext) -> int:
+    return hash("layer1.weight")
+
+
+def name_of_implementation(ctx: RankContext) -> str | None:
+    return None if ctx.impl is None else ctx.impl.name
+
+
 def identity(ctx: RankContext) -> dict[str, object]:
     return {
         "pid": os.getpid(),

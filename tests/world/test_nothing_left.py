@@ -100,6 +100,13 @@ def test_ranks_end_with_a_killed_server() -> None:
     assert not Path(server.address).parent.exists()
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="the number of threads is read from /proc")
+def test_the_server_is_single_threaded_when_it_forks() -> None:
+    with Server.start() as server, World(1, server):
+        status = Path(f"/proc/{server.pid}/status").read_text()
+        assert "Threads:\t1\n" in status
+
+
 PARALLEL = """
     from tests.world import programs
 

@@ -64,6 +64,13 @@ def test_ranks_walk_a_set_of_objects_in_different_orders(worlds: WorldPool) -> N
     assert one != other
 
 
+def test_fresh_ranks_have_hash_seeds_of_their_own(worlds: WorldPool) -> None:
+    assert len(set(worlds.world(2).run(programs.hash_of_a_text).values)) == 1
+    with World(2, Server.shared(), fresh=True) as world:
+        assert world.run(programs.sum_of_ranks).values == [1.0, 1.0]
+        assert len(set(world.run(programs.hash_of_a_text).values)) == 2
+
+
 def test_a_bare_world_has_no_group_until_the_program_makes_one(worlds: WorldPool) -> None:
     world = worlds.world(2, bare=True)
     for _ in range(2):
