@@ -30,13 +30,13 @@ _WHOLE = {  # how a result is read: as one tensor of the input's shape, or as a 
 
 
 def call(ctx: RankContext, name: str, tensor: Tensor, **more: Any) -> Tensor:
-    """Call the implementation's ``name`` on this rank with all that the contract offers; its result as a new tensor."""
+    """Call the implementation's ``name`` on this rank with all that the contract offers; the tensor it gave or left."""
     assert ctx.impl is not None
     offered = {"rank": ctx.rank, "world_size": ctx.world_size, "tensor": tensor, "group": dist.group.WORLD, **more}
     result = ctx.impl.call(name, mesh=ctx.mesh(), **offered)
     read: Callable[..., Tensor] = _WHOLE[name]
     given = more.get("local_grad", tensor)  # where a function that returns None has left its result
-    return read(result, given, name).clone(memory_format=torch.contiguous_format)
+    return read(result, given, name)
 
 
 def once(
@@ -44,7 +44,7 @@ def once(
 ) -> dict[str, Any]:
     """One call; the result, and the whole memory in which the input lay."""
     memory, tensor = lay_out(inputs[ctx.rank], layout)
-    result = call(ctx, name, tensor, **({} if src is None else {"src": src}))
+    result = call(ctx, name, tensor, **({} if src is None else {"src": src})).clone()
     return {"result": result, "memory": memory}
 
 
@@ -65,7 +65,7 @@ def late(ctx: RankContext, name: str, inputs: list[Tensor], late_rank: int, src:
         time.sleep(LATE_S)  # they have said that they are at the call: let them get into it
     else:
         signs[ctx.rank].touch()
-    return call(ctx, name, tensor, src=src)
+    return call(ctx, name, tensor, src=src).clone()  # as it is at this moment
 
 
 def _wait_for(files: list[Path]) -> None:

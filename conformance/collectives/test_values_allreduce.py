@@ -6,6 +6,7 @@ import pytest
 
 from conformance.checks import Judge, Subject, claim
 from conformance.collectives import programs
+from conformance.collectives.sweep import sweep
 from conformance.collectives.values import judge_memory, judge_sums
 from conformance.verdict import Tier
 from fixtures import draws
@@ -26,7 +27,7 @@ def test_every_rank_gets_the_sum(subject: Subject, judge: Judge, name: str) -> N
         outcomes = subject.run(programs.once, case.world_size, name, case.inputs())
         judge_sums(judge, case, [value["result"] for value in outcomes.values], outcomes)
 
-    judge.forall(draws.plain_cases(2, 3, 4), examine)
+    sweep(judge, draws.plain_table(2, 3, 4), draws.plain_cases(2, 3, 4), examine, max_examples=20)
 
 
 @claim("collectives.values.allreduce", provides=ANY, tier=Tier.CONTRACT)
@@ -38,7 +39,7 @@ def test_fewer_elements_than_ranks(subject: Subject, judge: Judge, name: str) ->
         outcomes = subject.run(programs.once, case.world_size, name, case.inputs())
         judge_sums(judge, case, [value["result"] for value in outcomes.values], outcomes)
 
-    judge.forall(draws.small_cases(2, 3, 4, 1), examine, max_examples=15)
+    sweep(judge, draws.small_table(1, 2, 3, 4), draws.small_cases(2, 3, 4, 1), examine, max_examples=10)
 
 
 @claim("collectives.values.allreduce", provides=ANY, tier=Tier.CONTRACT)
@@ -51,7 +52,7 @@ def test_the_input_is_left_alone_or_becomes_the_result(subject: Subject, judge: 
         values = [(value["memory"], value["result"]) for value in outcomes.values]
         judge_memory(judge, case, values, outcomes, in_place=True)
 
-    judge.forall(draws.plain_cases(2, 3, 4), examine, max_examples=15)
+    sweep(judge, draws.plain_table(2, 3), draws.plain_cases(2, 3, 4), examine, max_examples=10)
 
 
 @claim("collectives.values.allreduce", provides=ANY, tier=Tier.CONTRACT)
@@ -89,4 +90,4 @@ def test_any_dtype_shape_and_world_size(subject: Subject, judge: Judge, name: st
         values = [(value["memory"], value["result"]) for value in outcomes.values]
         judge_memory(judge, case, values, outcomes, in_place=True)
 
-    judge.forall(draws.any_cases(), examine, max_examples=60)
+    sweep(judge, draws.any_table(), draws.any_cases(), examine, max_examples=30)

@@ -7,6 +7,7 @@ import torch
 
 from conformance.checks import Judge, Subject, claim
 from conformance.collectives import programs
+from conformance.collectives.sweep import sweep
 from conformance.collectives.values import judge_copies, judge_memory, judge_parts
 from conformance.verdict import Tier
 from fixtures import draws
@@ -46,7 +47,7 @@ def test_every_rank_gets_all_tensors_in_rank_order(subject: Subject, judge: Judg
     def examine(case: Case) -> None:
         _gather(subject, judge, name, case)
 
-    judge.forall(draws.plain_cases(2, 3, 4), examine)
+    sweep(judge, draws.plain_table(2, 3, 4), draws.plain_cases(2, 3, 4), examine, max_examples=20)
 
 
 @claim("collectives.values.allgather", provides=["|".join(GATHERS)], tier=Tier.CONTRACT)
@@ -58,7 +59,7 @@ def test_a_gather_leaves_its_input_alone(subject: Subject, judge: Judge, name: s
         outcomes = _gather(subject, judge, name, case)
         judge_memory(judge, case, _memories(outcomes), outcomes, in_place=False)
 
-    judge.forall(draws.small_cases(2, 3, 4, 1), examine, max_examples=15)
+    sweep(judge, draws.small_table(1, 2, 3, 4), draws.small_cases(2, 3, 4, 1), examine, max_examples=10)
 
 
 @claim("collectives.values.allgather", provides=["|".join(GATHERS)], tier=Tier.CONTRACT)
@@ -82,7 +83,7 @@ def test_gather_of_any_dtype_shape_and_world_size(subject: Subject, judge: Judge
         outcomes = _gather(subject, judge, name, case)
         judge_memory(judge, case, _memories(outcomes), outcomes, in_place=False)
 
-    judge.forall(draws.any_cases(), examine, max_examples=50)
+    sweep(judge, draws.any_table(), draws.any_cases(), examine, max_examples=25)
 
 
 @claim("collectives.values.reduce-scatter", provides=["|".join(SCATTERS)])
@@ -94,7 +95,7 @@ def test_rank_r_gets_chunk_r_of_the_sum(subject: Subject, judge: Judge, name: st
         outcomes = subject.run(programs.once, case.world_size, name, case.inputs())
         judge_parts(judge, case, _results(outcomes), outcomes)
 
-    judge.forall(draws.plain_cases(2, 3, 4), examine)
+    sweep(judge, draws.plain_table(2, 3, 4), draws.plain_cases(2, 3, 4), examine, max_examples=20)
 
 
 @claim("collectives.values.reduce-scatter", provides=["|".join(SCATTERS)], tier=Tier.CONTRACT)
@@ -107,7 +108,7 @@ def test_a_reduce_scatter_leaves_its_input_alone(subject: Subject, judge: Judge,
         judge_parts(judge, case, _results(outcomes), outcomes)
         judge_memory(judge, case, _memories(outcomes), outcomes, in_place=False)
 
-    judge.forall(draws.small_cases(2, 3, 4, 1), examine, max_examples=15)
+    sweep(judge, draws.small_table(1, 2, 3, 4), draws.small_cases(2, 3, 4, 1), examine, max_examples=10)
 
 
 @claim("collectives.values.reduce-scatter", provides=["|".join(SCATTERS)], tier=Tier.CONTRACT)
@@ -130,7 +131,7 @@ def test_reduce_scatter_of_any_dtype_shape_and_world_size(subject: Subject, judg
         judge_parts(judge, case, _results(outcomes), outcomes)
         judge_memory(judge, case, _memories(outcomes), outcomes, in_place=False)
 
-    judge.forall(draws.any_cases(), examine, max_examples=50)
+    sweep(judge, draws.any_table(), draws.any_cases(), examine, max_examples=25)
 
 
 def _broadcast(subject: Subject, judge: Judge, name: str, case: Case) -> None:
@@ -144,7 +145,12 @@ def _broadcast(subject: Subject, judge: Judge, name: str, case: Case) -> None:
 @every_broadcast
 def test_every_rank_gets_the_tensor_of_any_root(subject: Subject, judge: Judge, name: str) -> None:
     subject.require(name)
-    judge.forall(draws.plain_cases(2, 3, 4), lambda case: _broadcast(subject, judge, name, case))
+    roots = [Case(world_size=n, shape=(5,), src=src, seed=src) for n in (2, 3, 4) for src in range(n)]
+
+    def examine(case: Case) -> None:
+        _broadcast(subject, judge, name, case)
+
+    sweep(judge, roots, draws.plain_cases(2, 3, 4), examine, max_examples=20)
 
 
 @claim("collectives.values.broadcast", provides=["|".join(BROADCASTS)], tier=Tier.CONTRACT)
@@ -164,4 +170,8 @@ def test_no_rank_has_the_tensor_before_the_root_has_come(
 @every_broadcast
 def test_broadcast_of_any_dtype_shape_root_and_world_size(subject: Subject, judge: Judge, name: str) -> None:
     subject.require(name)
-    judge.forall(draws.any_cases(), lambda case: _broadcast(subject, judge, name, case), max_examples=60)
+
+    def examine(case: Case) -> None:
+        _broadcast(subject, judge, name, case)
+
+    sweep(judge, draws.any_table(), draws.any_cases(), examine, max_examples=25)

@@ -9,6 +9,7 @@ import torch
 
 from conformance.checks import Judge, Subject, claim
 from conformance.collectives import programs
+from conformance.collectives.sweep import sweep
 from conformance.collectives.traffic import logical_bytes, of_call
 from conformance.collectives.values import judge_copies, judge_memory, judge_parts
 from conformance.verdict import Tier, Witness
@@ -37,17 +38,17 @@ def test_gradients_of_any_length_are_sharded(subject: Subject, judge: Judge) -> 
         values = [(value["memory"], value["result"]) for value in outcomes.values]
         judge_memory(judge, case, values, outcomes, in_place=False)
 
-    judge.forall(draws.plain_cases(2, 3, 4), examine)
+    sweep(judge, draws.plain_table(2, 3), draws.plain_cases(2, 3, 4), examine, max_examples=15)
 
 
 @claim("calls.reduce-scatter", provides=["shard_gradients"], tier=Tier.EXOTIC)
 def test_gradients_of_any_dtype_are_sharded(subject: Subject, judge: Judge) -> None:
+    def examine(case: Case) -> None:
+        _shard(subject, judge, case)
+
     dtypes = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
-    judge.forall(draws.any_cases(dtypes=dtypes), lambda case: _examine_shard(subject, judge, case))
-
-
-def _examine_shard(subject: Subject, judge: Judge, case: Case) -> None:
-    _shard(subject, judge, case)
+    table = [case for case in draws.any_table() if case.dtype in dtypes]
+    sweep(judge, table, draws.any_cases(dtypes=dtypes), examine, max_examples=10)
 
 
 def _gather(subject: Subject, judge: Judge, case: Case, dtype: torch.dtype) -> Outcomes:
