@@ -181,6 +181,27 @@ def _backward(loss: Any) -> float:
     return float(loss.detach())
 
 
+def bag(
+    ctx: RankContext,
+    shapes: list[list[int]],
+    frozen: list[bool],
+    used: list[list[bool]],
+    *,
+    steps: int,
+    bucket_cap_mb: float | None,
+) -> list[Values]:
+    """Steps of a `models.Bag`: each gradient is an integer coefficient of this rank and step, times N."""
+    built = replica(ctx, models.Bag(shapes, frozen), bucket_cap_mb=bucket_cap_mb)
+    found = []
+    for step in range(steps):
+        built.module.zero_grad(set_to_none=True)
+        weights = [ctx.world_size * weight for weight in models.coefficients(shapes, 100 * step + ctx.rank)]
+        built(weights, used[ctx.rank]).backward()
+        built.finish()
+        found.append(gradients(built.module))
+    return found
+
+
 # -- the single calls --------------------------------------------------------------------------------------------------
 
 
