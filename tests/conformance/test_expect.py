@@ -1,0 +1,85 @@
+"""Comparisons say where the first difference is, and what is equal stays equal."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from conformance import expect
+
+
+def test_first_differing_index_and_both_values_are_named():
+    found = expect.same_bits(torch.tensor([[1, 2], [3, 5]]), torch.tensor([[1, 2], [3, 4]]), "the sum")
+    assert not found.matches
+    assert (found.expected, found.observed) == ("4 at (1, 1)", "5 at (1, 1)")
+    assert found.message == "the sum: 1 of 4 elements differ, the first at index (1, 1)"
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "matches"),
+    [
+        (torch.tensor([0.0]), torch.tensor([-0.0]), False),
+        (torch.tensor([math.nan]), torch.tensor([math.nan]), True),
+        (torch.tensor(3), torch.tensor(3), True),
+        (torch.tensor(3), torch.tensor(4), False),
+        (torch.zeros(0), torch.zeros(0), True),
+        (torch.zeros(0, 3), torch.zeros(3, 0), False),
+        (torch.ones(2), torch.ones(2, dtype=torch.float64), False),
+        (torch.ones(2, dtype=torch.bfloat16), torch.ones(2, dtype=torch.bfloat16), True),
+        (torch.tensor([True]), torch.tensor([False]), False),
+        (torch.tensor([1 + 2j]), torch.tensor([1 - 2j]), False),
+        (torch.arange(6).reshape(2, 3).t(), torch.tensor([[0, 3], [1, 4], [2, 5]]), True),
+    ],
+    ids=["signed zero", "nan", "0-d equal", "0-d", "empty", "empty shapes", "dtype", "bf16", "bool", "complex", "view"],
+)
+def test_bits_decide(left, right, matches):
+    assert expect.same_bits(left, right).matches is matches
+
+
+@pytest.mark.parametrize(
+    ("observed", "bound", "matches"), [(1.001, 0.01, True), (1.1, 0.01, False), (math.nan, 0.01, False)]
+)
+def test_bound_is_shown_beside_the_error(observed, bound, matches):
+    found = expect.within(torch.tensor([observed]), torch.tensor([1.0]), bound)
+    assert found.matches is matches
+    assert "0.01" in found.expected
+
+
+def test_ranks_that_differ_from_rank_0_are_named():
+    found = expect.ranks_agree([torch.zeros(2), torch.zeros(2), torch.ones(2), torch.ones(2)], "the sum")
+    assert not found.matches
+    assert "rank(s) 2, 3" in found.message
+
+
+@pytest.mark.parametrize(
+    ("observed", "expected", "told"),
+    [
+        ([1, 2, 3], [1, 2, 4], "item 2"),
+        ([1, 2], [1, 2, 3], "2 items instead of 3"),
+        ({"a": torch.zeros(1)}, {"a": torch.ones(1)}, "item a, 1 of 1 elements differ"),
+        ((1, (2, 3)), (1, (2, 4)), "item 1, item 1"),
+    ],
+)
+def test_items_are_compared_one_by_one(observed, expected, told):
+    found = expect.same(observed, expected)
+    assert not found.matches
+    assert told in found.message
+
+
+@pytest.mark.parametrize("value", [[1, 2], {"a": 1}, (1, "x"), 3, "text", None, [torch.ones(2)]])
+def test_a_value_is_the_same_as_itself(value):
+    assert expect.same(value, value).matches
+
+
+def test_tensor_is_never_the_same_as_a_number():
+    assert not expect.same(torch.tensor(3), 3).matches
+
+
+def test_nan_is_above_every_bound():
+    assert not expect.at_most(math.nan, 1e9).matches
+
+
+def test_long_values_are_cut():
+    assert len(expect.show(list(range(10_000)))) == expect.MAX_SHOWN

@@ -1,0 +1,81 @@
+"""The mutants as files: each names its fault and its claims, and together they reach every claim that is checked."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance import collect, mutants
+from conformance.ledger import Ledger
+from conformance.verdict import Truth
+
+LEDGER = Ledger.load()
+MUTANTS = mutants.find()
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_mutant_names_claims_that_are_checked(mutant):
+    assert set(mutant.breaks) - collect.checked_claims() == set()
+    assert set(mutant.breaks) - set(LEDGER.claims) == set()
+
+
+@pytest.mark.parametrize("claim", sorted(collect.checked_claims()))
+def test_checked_claim_is_one_of_the_ledger_and_some_mutant_breaks_it(claim):
+    assert claim in LEDGER.claims
+    if LEDGER.claims[claim].truth is not Truth.OPINION:
+        assert [mutant.name for mutant in MUTANTS if claim in mutant.breaks] != []
+
+
+def test_table_of_who_broke_what_has_all_that_the_mutants_name():
+    for mutant in MUTANTS:
+        for claim in mutant.breaks:
+            assert mutant.name.removeprefix("mutants/") in LEDGER.claims[claim].killed_by, claim
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ('"""A fault."""\n', "BREAKS"),
+        ('BREAKS = ("a.b",)\n', "docstring"),
+        ('"""A fault."""\nBREAKS = tuple(x for x in "ab")\n', "plain text"),
+        ("def broken(:\n", "line 1"),
+    ],
+    ids=["no claims", "no fault", "computed claims", "no Python"],
+)
+def test_mutant_that_does_not_say_what_it_breaks_is_refused(tmp_path, source, told):
+    (tmp_path / "odd.py").write_text(source)
+    with pytest.raises(mutants.MutantError, match=told):
+        mutants.find(tmp_path)
+
+
+CHECKS = """
+import programs
+import pytest
+import torch
+from conformance.checks import claim
+
+@claim("collectives.values.allreduce", provides=["ring_allreduce"])
+@pytest.mark.parametrize("world_size", [2, 3])
+def test_sum(subject, judge, world_size):
+    for value in subject.run(programs.ring, world_size).values:
+        judge.expect(value, torch.full((5,), float(world_size)))
+"""
+
+PROGRAMS = """
+import torch
+
+def ring(ctx):
+    mesh = ctx.mesh()
+    tensor = torch.ones(5)
+    return ctx.impl.call("ring_allreduce", mesh=mesh, rank=ctx.rank, world_size=ctx.world_size, tensor=tensor)
+"""
+
+
+def test_run_over_mutants_passes_when_each_named_claim_is_broken_and_fails_when_one_survives(make_place):
+    place = make_place({"test_checks.py": CHECKS, "programs.py": PROGRAMS})
+    done = place.run("--mutants", "-k", "ring_wrong_on_odd_worlds", "--killed=killed.json")
+    assert done.status == 0, done.text
+    assert "mutants/ring_wrong_on_odd_worlds: breaks collectives.values.allreduce" in done.text
+    assert "ring_wrong_on_odd_worlds" in (place.folder / "killed.json").read_text()
+    survived = place.run("--mutants", "-k", "ring_wrong_on_odd_worlds and 2")
+    assert survived.status == 1
+    assert "SURVIVED collectives.values.allreduce" in survived.text
