@@ -44,6 +44,7 @@ class Judge:
         self.evidence: list[Evidence] = []
         self.examples_tried = 0  # by forall, also those of a check that fails
         self.story: ScenarioStory | None = None
+        self.shown: Outcomes | None = None
         self.seed = seed
         self.shrink = shrink
 
@@ -161,6 +162,10 @@ class Judge:
     def tell(self, story: ScenarioStory) -> None:
         """Hand over the story of a failure mode; its verdict and rerun command are filled in from the check."""
         self.story = story
+
+    def timeline(self, outcomes: Outcomes) -> None:
+        """Have the report draw the operations and marks of these ranks, also when the claim holds."""
+        self.shown = outcomes
 
     def forall(
         self,

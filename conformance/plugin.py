@@ -149,7 +149,9 @@ def subject(request: pytest.FixtureRequest, worlds: Pool) -> Subject:
     if (check.planned.impl, check.planned.claim) in state.killed:
         request.node.stash[FOREGONE] = Broken(Verdict.NOT_CHECKED, "this mutant has broken another case of the claim")
     elif description.verdict is not None:
-        request.node.stash[FOREGONE] = Broken(description.verdict, description.reason)
+        # A mutant that cannot be imported has not shown that any check sees its fault.
+        verdict = description.verdict if check.chosen.breaks is None else Verdict.SUITE_ERROR
+        request.node.stash[FOREGONE] = Broken(verdict, description.reason)
     elif reason := why_missing(description, check.provides):
         request.node.stash[FOREGONE] = Broken(Verdict.NOT_PROVIDED, reason)
     return found
@@ -227,8 +229,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Gen
 
 def _note(item: pytest.Item, ruling: Ruling, duration_s: float) -> None:
     found, of = item.stash.get(JUDGE, None), item.stash.get(SUBJECT, None)
-    tried = 0 if found is None else found.examples_tried
-    result = to_result(ruling, item.stash[CHECK].planned, duration_s=duration_s, tried=tried)
+    result = to_result(ruling, item.stash[CHECK].planned, found, duration_s=duration_s)
     item.config.stash[STATE].journal.result(
         item.nodeid,
         result,
@@ -244,7 +245,7 @@ def _tell_pytest(report: pytest.TestReport, item: pytest.Item, ruling: Ruling, d
         return
     if not verdict.is_passing:
         if report.outcome != "failed" or verdict is not Verdict.SUITE_ERROR:
-            result = to_result(ruling, item.stash[CHECK].planned, duration_s=duration_s, tried=0)
+            result = to_result(ruling, item.stash[CHECK].planned, None, duration_s=duration_s)
             report.longrepr = terminal.report_text(result)
             report.lockstep_card = True  # type: ignore[attr-defined]  # as below
         report.outcome = "failed"

@@ -82,12 +82,14 @@ def _declared(entry: Mapping[str, str], observed: str) -> str:
     return f"declared: {entry.get('reason', '')}{source}. Observed: {observed}"
 
 
-def to_result(ruling: Ruling, planned: Planned, *, duration_s: float, tried: int) -> Result:
+def to_result(ruling: Ruling, planned: Planned, judge: Judge | None, *, duration_s: float) -> Result:
     """Put a ruling into the form that the report is made from."""
     evidence = ruling.evidence
     data: dict[str, Any] = dict(evidence.data) if evidence else {}
-    if ruling.outcomes is not None and "timeline" not in data:
-        data["timeline"] = timeline(ruling.outcomes)
+    shown = ruling.outcomes or (judge.shown if judge else None)
+    if shown is not None and "timeline" not in data:
+        data["timeline"] = timeline(shown)
+    tried = judge.examples_tried if judge else 0
     return Result(
         claim=planned.claim,
         case=planned.case,

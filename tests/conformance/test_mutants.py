@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from conformance import collect, mutants
+from conformance import collect, mutants, scenarios
 from conformance.ledger import Ledger
 from conformance.verdict import Truth
 
 LEDGER = Ledger.load()
 MUTANTS = mutants.find()
+CHECKED = collect.checked_claims() | {scenario.claim for scenario in scenarios.find().values()}
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_mutant_names_claims_that_are_checked(mutant):
-    assert set(mutant.breaks) - collect.checked_claims() == set()
+    assert set(mutant.breaks) - CHECKED == set()
     assert set(mutant.breaks) - set(LEDGER.claims) == set()
 
 
-@pytest.mark.parametrize("claim", sorted(collect.checked_claims()))
+@pytest.mark.parametrize("claim", sorted(CHECKED))
 def test_checked_claim_is_one_of_the_ledger_and_some_mutant_breaks_it(claim):
     assert claim in LEDGER.claims
     if LEDGER.claims[claim].truth is not Truth.OPINION:
         assert [mutant.name for mutant in MUTANTS if claim in mutant.breaks] != []
 
 
-def test_table_of_who_broke_what_has_all_that_the_mutants_name():
+def test_table_of_who_broke_what_is_of_these_mutants_and_has_all_that_they_name():
+    table = json.loads(mutants.KILLED.read_text())
+    assert table["digest"] == mutants.digest(), "the mutants have changed: python -m conformance mutants"
     for mutant in MUTANTS:
         for claim in mutant.breaks:
             assert mutant.name.removeprefix("mutants/") in LEDGER.claims[claim].killed_by, claim
