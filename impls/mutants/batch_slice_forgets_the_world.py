@@ -1,0 +1,11 @@
+"""The offset of a step lacks the factor N: ranks see rows again."""
+
+from __future__ import annotations
+
+BREAKS = ("loop.slices",)
+
+
+def batch_slice(step: int, rank: int, world_size: int, batch_size: int) -> slice:
+    """Rows of this rank, with a fault."""
+    begin = step * batch_size + rank * batch_size
+    return slice(begin, begin + batch_size)

@@ -1,0 +1,16 @@
+"""Buckets hold 50 MiB unless told otherwise."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from impls.reference import data_parallel as right
+
+BREAKS = ("defaults.bucket",)
+
+
+class DataParallel(right.DataParallel):
+    """As the reference, but for the fault."""
+
+    def __init__(self, module: nn.Module, world_size: int | None = None, bucket_cap_mb: float = 50.0) -> None:
+        super().__init__(module, world_size, bucket_cap_mb=bucket_cap_mb)

@@ -1,0 +1,23 @@
+"""The wrapper broadcasts parameters and no buffers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from impls.reference import data_parallel as right
+
+BREAKS = ("loop.construct-broadcast",)
+
+
+class DataParallel(right.DataParallel):
+    """As the reference, but for the fault."""
+
+    def __init__(self, module: nn.Module, *args: Any, **kwargs: Any) -> None:
+        kept = [tensor.detach().clone() for tensor in list(module.buffers())]
+        super().__init__(module, *args, **kwargs)
+        with torch.no_grad():
+            for tensor, own in zip(list(module.buffers()), kept, strict=True):
+                tensor.copy_(own)

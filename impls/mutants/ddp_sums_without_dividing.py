@@ -1,0 +1,20 @@
+"""Gradients are summed and never divided."""
+
+from __future__ import annotations
+
+import torch
+
+from impls.reference import data_parallel as right
+
+BREAKS = ("loop.mean", "loop.step", "faq.mean-not-sum")
+
+
+class DataParallel(right.DataParallel):
+    """As the reference, but for the fault."""
+
+    def _collect(self, bucket: right.Bucket) -> None:
+        super()._collect(bucket)
+        with torch.no_grad():
+            for parameter in bucket.parameters:
+                if parameter.grad is not None:
+                    parameter.grad *= self.world_size

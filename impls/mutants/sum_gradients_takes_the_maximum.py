@@ -1,0 +1,15 @@
+"""Gradients are reduced by MAX."""
+
+from __future__ import annotations
+
+import torch.distributed as dist
+from torch import nn
+
+BREAKS = ("calls.all-reduce-sum",)
+
+
+def sum_gradients(module: nn.Module) -> None:
+    """Sum, with a fault."""
+    for parameter in module.parameters():
+        if parameter.grad is not None:
+            dist.all_reduce(parameter.grad, op=dist.ReduceOp.MAX)
