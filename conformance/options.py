@@ -15,7 +15,7 @@ import pytest
 
 from conformance import mutants, scenarios
 from conformance.ledger import Ledger, LedgerError, UnknownClaim
-from impls.locate import ImplementationError, locate
+from impls.locate import ImplementationError, Kind, locate
 
 DEFAULT_IMPL = "reference"
 DEFAULT_REPORT = Path("reports") / "out"
@@ -126,7 +126,8 @@ def rerun_options(choice: Choice, impl: str, seed: str | None, profile: str | No
 
 def _locate(spec: str) -> Chosen:
     located = locate(spec)
-    return Chosen(name=located.name, spec=spec, path=str(located.path), sha256=located.sha256)
+    name = located.path.name if located.kind in (Kind.FILE, Kind.FOLDER) else located.name
+    return Chosen(name=name, spec=spec, path=str(located.path), sha256=located.sha256)
 
 
 def _mutant(found: mutants.Mutant) -> Chosen:

@@ -28,6 +28,7 @@ LETTERS = {
 RED = frozenset({Verdict.VIOLATED, Verdict.HANGS, Verdict.CRASHES, Verdict.SUITE_ERROR, Verdict.LOST})
 MAX_LINES = 12  # of one field on a card; the report has all
 PROSE_WIDTH = 100
+MAX_WIDTH = 160  # of what a rank printed
 OUTPUT_LINES = 5  # of what a rank printed
 
 
@@ -141,8 +142,10 @@ def _fields(fields: Mapping[str, str], *, max_lines: int) -> Iterable[str]:
 
 
 def _wrapped(line: str, name: str) -> list[str]:
-    """Prose in lines of a readable width; commands and figures stay in one piece."""
-    return textwrap.wrap(line, PROSE_WIDTH) or [""] if name in ("hint", "what") else [line]
+    """Prose in lines of a readable width; a command stays in one piece."""
+    if name in ("hint", "what", "also"):
+        return textwrap.wrap(line, PROSE_WIDTH, break_on_hyphens=False) or [""]
+    return [line if len(line) <= MAX_WIDTH or name == "rerun" else f"{line[:MAX_WIDTH]}…"]
 
 
 def _printable(text: str) -> str:

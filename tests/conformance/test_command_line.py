@@ -118,3 +118,12 @@ def test_tests_that_are_no_checks_make_no_record(make_place):
     done = make_place({"test_plain.py": "def test_plain():\n    pass\n"}).run()
     assert done.status == 0
     assert done.record is None
+
+
+def test_file_is_shown_by_its_name_and_rerun_by_its_path(make_place):
+    check = CHECK.replace("judge):", "judge, subject):")
+    place = make_place({"test_checks.py": check, "a/ddp.py": "def all_reduce(tensor):\n    return tensor\n"})
+    done = place.run("--impl=a/ddp.py", "-k", "fine")
+    (result,) = done.record["results"]
+    assert result["impl"] == "ddp.py"
+    assert result["rerun"].endswith("--impl=a/ddp.py")
