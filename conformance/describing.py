@@ -67,7 +67,7 @@ def find_out(chosen: Chosen, pool: Pool) -> Description:
         spellings=spellings,
         missing=value["missing"],
         blocks=tuple(block for block, names in value["blocks"].items() if names),
-        deviates=value["deviates"],
+        deviates=value["deviates"] if chosen.is_peer else {},  # nobody excuses their own hand-in
         refuses=value["refuses"],
         reason="" if spellings else f"{chosen.name} ({chosen.path}) provides no name of the contract",
     )

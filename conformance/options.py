@@ -61,6 +61,7 @@ class Chosen:
     path: str
     sha256: str
     breaks: tuple[str, ...] | None = None
+    is_peer: bool = False  # bundled with the suite: only such a one may declare what it does otherwise
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,7 +128,8 @@ def rerun_options(choice: Choice, impl: str, seed: str | None, profile: str | No
 def _locate(spec: str) -> Chosen:
     located = locate(spec)
     name = located.path.name if located.kind in (Kind.FILE, Kind.FOLDER) else located.name
-    return Chosen(name=name, spec=spec, path=str(located.path), sha256=located.sha256)
+    is_peer = located.kind is Kind.BUNDLED
+    return Chosen(name=name, spec=spec, path=str(located.path), sha256=located.sha256, is_peer=is_peer)
 
 
 def _mutant(found: mutants.Mutant) -> Chosen:

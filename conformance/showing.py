@@ -11,7 +11,7 @@ from conformance.options import Chosen
 from fixtures.world.pool import WorldPool
 from fixtures.world.server import Server
 from impls.contract import BLOCKS
-from impls.locate import ImplementationError, locate
+from impls.locate import ImplementationError, Kind, locate
 
 
 def show(spec: str) -> int:
@@ -21,7 +21,8 @@ def show(spec: str) -> int:
     except ImplementationError as error:
         print(str(error).replace("--impl=", "", 1), file=sys.stderr)
         return 4
-    chosen = Chosen(name=located.name, spec=spec, path=str(located.path), sha256=located.sha256)
+    is_peer = located.kind is Kind.BUNDLED
+    chosen = Chosen(name=located.name, spec=spec, path=str(located.path), sha256=located.sha256, is_peer=is_peer)
     with Server.start() as server, WorldPool(server) as pool:
         description = find_out(chosen, pool)
     if description.verdict is not None:

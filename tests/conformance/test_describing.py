@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import subprocess
 import sys
 
@@ -47,7 +48,13 @@ def test_description_is_found_once_and_shared_through_the_folder(tmp_path):
     assert pool.asked == 1
     assert first == second
     assert first.blocks == ("collectives",)
-    assert first.deviates == {"a.b": {"reason": "known"}}
+
+
+@pytest.mark.parametrize(("is_peer", "declared"), [(True, {"a.b": {"reason": "known"}}), (False, {})])
+def test_only_a_bundled_peer_may_declare_deviations(tmp_path, is_peer, declared):
+    pool = OneAnswer(Outcome(rank=0, ending=Ending.RETURNED, value=PROVIDED))
+    chosen = dataclasses.replace(MINE, is_peer=is_peer)
+    assert Descriptions(tmp_path).get(chosen, pool).deviates == declared
 
 
 @pytest.mark.parametrize(
