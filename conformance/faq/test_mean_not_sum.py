@@ -39,7 +39,7 @@ def test_a_learning_rate_tuned_on_one_rank_works_on_several(subject: Subject, ju
     one = single.train("mlp", whole, rates=RATES, seed=SEED)
     bound = single.rounding_bound("mlp", whole, rates=RATES, seed=SEED)
     summed = single.train("mlp", whole, rates=[world_size * rate for rate in RATES], seed=SEED)
-    assert single.apart(dict(summed.parameters), dict(one.parameters)) > FAR * bound
+    assert single.apart(summed.parameters, one.parameters) > FAR * bound
 
     reports = subject.run(
         programs.train,
@@ -72,7 +72,7 @@ def _losses(reports: list[dict[str, list[float]]], one: single.Run, bound: float
 
 def _show_conditions(judge: Judge, whole: Batches, one: single.Run, summed: single.Run, world_size: int) -> None:
     """What the claim rests on: SGD, and the same global batch."""
-    effect = single.apart(dict(summed.parameters), dict(one.parameters))
+    effect = single.apart(summed.parameters, one.parameters)
     judge.holds(
         expected="the sum is the mean with N times the learning rate",
         observed=f"parameters {effect:.3g} apart",
@@ -80,10 +80,10 @@ def _show_conditions(judge: Judge, whole: Batches, one: single.Run, summed: sing
         message=f"with the sum each step is {world_size} times as long",
     )
     adam, adam_summed = (
-        single.train("mlp", whole, rates=RATES, seed=SEED, optimizer="Adam", scale=scale)
+        single.train("mlp", whole, rates=RATES, seed=SEED, optimizer=single.Adam(), scale=scale)
         for scale in (1.0, float(world_size))
     )
-    hidden = single.apart(dict(adam.parameters), dict(adam_summed.parameters))
+    hidden = single.apart(adam.parameters, adam_summed.parameters)
     assert hidden < ADAM_HIDES * effect, f"Adam shows the factor: {hidden:g} against {effect:g}"
     judge.holds(
         expected="Adam divides by the size of the gradient",
@@ -92,9 +92,7 @@ def _show_conditions(judge: Judge, whole: Batches, one: single.Run, summed: sing
         message="Adam hides the factor, so SGD is used here",
     )
     larger = single.batches(23, world_size, steps=len(RATES), rows=GLOBAL_ROWS, real=True)
-    grown = single.apart(
-        dict(single.train("mlp", larger, rates=RATES, seed=SEED).parameters), dict(one.parameters)
-    )
+    grown = single.apart(single.train("mlp", larger, rates=RATES, seed=SEED).parameters, one.parameters)
     assert grown > 0
     judge.holds(
         expected="another batch, other steps",

@@ -24,9 +24,7 @@ def judge_all(judge: Judge, found: Iterable[Named], message: str, *, witness: Wi
             worst = comparison
         count += 1
     assert worst is not None, "nothing was compared"
-    judge.holds(
-        expected=worst.expected, observed=worst.observed, witness=witness, message=message, examples=count
-    )
+    judge.holds(expected=worst.expected, observed=worst.observed, witness=witness, message=message, examples=count)
 
 
 def gradients_as(observed: Values, expected: Values) -> Comparison:

@@ -6,12 +6,11 @@ They report what is in the module after each step; what is right is decided else
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
 import torch
-import torch.distributed
 from torch import Tensor, nn
 
 from fixtures import models
@@ -113,12 +112,13 @@ def train(
     _activate(module, active, ctx.rank)
     built = replica(ctx, module, bucket_cap_mb=bucket_cap_mb)
     optimizer = torch.optim.SGD(built.module.parameters(), lr=1.0, momentum=momentum)
+    criterion = partial(models.LOSSES[loss], scale=scale)
     losses, seen = [], []
     for step, by_rank in enumerate(batches):
         optimizer.zero_grad(set_to_none=set_to_none)
         ctx.mark("step-begin", str(step))
         micro = [(x.to(dtype) if dtype else x, t) for x, t in by_rank[ctx.rank]]
-        losses.append(_ACCUMULATE[accumulate](ctx, built, micro, optimizer, lambda *pair: models.LOSSES[loss](*pair, scale)))
+        losses.append(_ACCUMULATE[accumulate](ctx, built, micro, optimizer, criterion))
         ctx.mark("step-end", str(step))
         seen.append(gradients(built.module))
         if rates is not None:
@@ -200,76 +200,3 @@ def bag(
         built.finish()
         found.append(gradients(built.module))
     return found
-
-
-# -- the single calls --------------------------------------------------------------------------------------------------
-
-
-@contextlib.contextmanager
-def _same_memory(module: nn.Module, report: dict[str, Any]) -> Iterator[None]:
-    """Whether the parameters are the same objects in the same memory afterwards."""
-    before = [(id(parameter), parameter.data_ptr()) for parameter in module.parameters()]
-    yield
-    report["in_place"] = before == [(id(parameter), parameter.data_ptr()) for parameter in module.parameters()]
-
-
-def broadcast(ctx: RankContext, model: str, *, seed: int, src: int, strided: bool = False) -> dict[str, Any]:
-    """`broadcast_parameters` on a model whose values differ between ranks."""
-    assert ctx.impl is not None
-    module = models.build(model, seed + ctx.rank)
-    if strided:
-        _stride(module)
-    report: dict[str, Any] = {"before": parameters(module)}
-    with _same_memory(module, report):
-        ctx.impl.call("broadcast_parameters", module=module, src=src, world_size=ctx.world_size, group=None)
-    return {**report, "after": parameters(module)}
-
-
-def reduce(
-    ctx: RankContext,
-    name: str,
-    model: str,
-    batch: list[Rows],
-    *,
-    seed: int,
-    scale: float,
-    strided: bool = False,
-    dtype: torch.dtype | None = None,
-) -> dict[str, Any]:
-    """One backward pass without any wrapper, then `name` (`sum_gradients`, `average_gradients`) on the gradients."""
-    assert ctx.impl is not None
-    module = models.build(model, seed, dtype)
-    x, target = batch[ctx.rank]
-    models.weighted(module(x.to(dtype) if dtype else x), target, scale).backward()
-    if strided:
-        for parameter in module.parameters():
-            if parameter.grad is not None:
-                parameter.grad = _strided(parameter.grad)
-    local = gradients(module)
-    ctx.impl.call(name, module=module, world_size=ctx.world_size, group=None)
-    return {"local": local, "after": gradients(module)}
-
-
-def _stride(module: nn.Module) -> None:
-    with torch.no_grad():
-        for parameter in module.parameters():
-            parameter.data = _strided(parameter.data)
-
-
-def _strided(tensor: Tensor) -> Tensor:
-    """The same values with a gap after each element: a view that does not fill its memory."""
-    room = tensor.new_zeros(*tensor.shape, 2)
-    room[..., 0] = tensor
-    return room[..., 0]
-
-
-STRIDED = 4  # elements of the view in the control
-
-
-def sum_strided_view(ctx: RankContext) -> list[float]:
-    """Control, without an implementation: what gloo makes of a view with gaps, filled with rank + 1."""
-    room = torch.zeros(16 * STRIDED)
-    view = room[::2][:STRIDED]
-    view.fill_(ctx.rank + 1.0)
-    torch.distributed.all_reduce(view)
-    return [float(value) for value in view]

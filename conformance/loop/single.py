@@ -7,7 +7,7 @@ the global batch, which is computed here as such, from all rows at once.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -79,9 +79,40 @@ def joined(pieces: Sequence[Rows]) -> Rows:
 class Run:
     """A training run of one process on the global batch."""
 
-    parameters: dict[str, Tensor]
+    parameters: Mapping[str, Tensor]
     losses: list[float]
     moved: float  # the largest change of any parameter
+
+
+class Sgd:
+    """w -= rate * v with v = momentum * v + g, written out: torch.optim would take seconds to import here."""
+
+    def __init__(self, momentum: float = 0.0) -> None:
+        self._momentum = momentum
+        self._velocity: dict[nn.Parameter, Tensor] = {}
+
+    def step(self, parameter: nn.Parameter, gradient: Tensor, rate: float, count: int) -> None:
+        """One update in place."""
+        velocity = self._momentum * self._velocity.get(parameter, torch.zeros_like(gradient)) + gradient
+        self._velocity[parameter] = velocity
+        parameter.sub_(rate * velocity)
+
+
+class Adam:
+    """Kingma and Ba 2015, with its usual constants: divides by the size of the gradient, so a factor cancels."""
+
+    def __init__(self, momentum: float = 0.9) -> None:
+        self._betas = (momentum, 0.999)
+        self._moments: dict[nn.Parameter, tuple[Tensor, Tensor]] = {}
+
+    def step(self, parameter: nn.Parameter, gradient: Tensor, rate: float, count: int) -> None:
+        """One update in place; ``count`` is 1 for the first."""
+        (beta1, beta2), zero = self._betas, torch.zeros_like(gradient)
+        first, second = self._moments.get(parameter, (zero, zero))
+        first, second = beta1 * first + (1 - beta1) * gradient, beta2 * second + (1 - beta2) * gradient**2
+        self._moments[parameter] = first, second
+        size = (second / (1 - beta2**count)).sqrt() + 1e-8
+        parameter.sub_(rate * (first / (1 - beta1**count)) / size)
 
 
 def train(
@@ -90,30 +121,31 @@ def train(
     *,
     rates: Sequence[float],
     seed: int = 1,
-    momentum: float = 0.0,
+    optimizer: Sgd | Adam | None = None,
     loss: str = "squared",
     scale: float = 1.0,
     nudge: float = 0.0,
-    optimizer: str = "SGD",
-    dtype: torch.dtype = torch.float64,
 ) -> Run:
-    """Train on all rows of each step, microbatch after microbatch; ``nudge`` moves the initial weights a little."""
-    module = models.build(model, seed, real=True).to(dtype)
+    """Train in double precision on all rows of each step; ``nudge`` moves the initial weights a little."""
+    module = models.build(model, seed, real=True).double()
     start = parameters(module)
-    _nudge(module, nudge)
-    options = {"momentum": momentum} if optimizer == "SGD" else {}
-    stepper = getattr(torch.optim, optimizer)(module.parameters(), lr=1.0, **options)
+    optimizer = Sgd() if optimizer is None else optimizer
     losses = []
-    for rate, by_rank in zip(rates, data, strict=True):
-        stepper.zero_grad()
-        total = torch.zeros((), dtype=dtype)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.add_(nudge)
+    for count, (rate, by_rank) in enumerate(zip(rates, data, strict=True), start=1):
+        module.zero_grad()
+        total = torch.zeros((), dtype=torch.float64)
         for pieces in zip(*by_rank, strict=True):
             x, target = joined(pieces)
-            total = total + models.LOSSES[loss](module(x.to(dtype)), target, scale)
+            total = total + models.LOSSES[loss](module(x.double()), target, scale)
         total.backward()  # type: ignore[no-untyped-call]
-        stepper.param_groups[0]["lr"] = rate
-        stepper.step()
         losses.append(float(total.detach()))
+        with torch.no_grad():
+            for parameter in module.parameters():
+                if parameter.grad is not None:
+                    optimizer.step(parameter, parameter.grad, rate, count)
     found = {name: parameter.detach().clone() for name, parameter in module.named_parameters()}
     return Run(parameters=found, losses=losses, moved=apart(found, start))
 
@@ -121,10 +153,10 @@ def train(
 def alone(model: str, data: Batches, rank: int, *, rates: Sequence[float], seed: int = 1, momentum: float = 0.0) -> Run:
     """What becomes of a rank that trains on its own rows and never talks to the others."""
     mine: Batches = [[by_rank[rank]] for by_rank in data]
-    return train(model, mine, rates=rates, seed=seed, momentum=momentum)
+    return train(model, mine, rates=rates, seed=seed, optimizer=Sgd(momentum))
 
 
-def apart(first: Values, second: Values) -> float:
+def apart(first: Mapping[str, Tensor | None], second: Mapping[str, Tensor | None]) -> float:
     """The largest difference of any element."""
     pairs = [(value, second[name]) for name, value in first.items()]
     return max(float((a.double() - b.double()).abs().max()) for a, b in pairs if a is not None and b is not None)
@@ -134,20 +166,13 @@ def rounding_bound(model: str, data: Batches, *, rates: Sequence[float], seed: i
     """How far a correct float32 run may end from the exact one.
 
     Per step an element takes part in at most ``terms`` roundings (rows of the global batch, the widths it is summed
-    over, the ranks, the update), each of at most `FLOAT32_UNIT` of the largest value; what one step gets wrong the later
-    ones magnify, by as much as they magnify a `NUDGE` of the initial weights.
+    over, the ranks, the update), each of at most `FLOAT32_UNIT` of the largest value. What one step gets wrong the
+    later ones magnify, by as much as they magnify a `NUDGE` of the initial weights.
     """
-    exact = train(model, data, rates=rates, seed=seed, momentum=momentum)
-    nudged = train(model, data, rates=rates, seed=seed, momentum=momentum, nudge=NUDGE)
+    exact = train(model, data, rates=rates, seed=seed, optimizer=Sgd(momentum))
+    nudged = train(model, data, rates=rates, seed=seed, optimizer=Sgd(momentum), nudge=NUDGE)
     growth = max(1.0, apart(exact.parameters, nudged.parameters) / NUDGE)
     num_rows = sum(len(x) for micro in data[0] for x, _ in micro)
     terms = num_rows + len(data[0]) + 4 * models.FEATURES + 8
     largest = max(1.0, *(float(value.abs().max()) for value in exact.parameters.values()))
     return len(data) * terms * FLOAT32_UNIT * largest * growth
-
-
-def _nudge(module: nn.Module, by: float) -> None:
-    if by:
-        with torch.no_grad():
-            for parameter in module.parameters():
-                parameter += by

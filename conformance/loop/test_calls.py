@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from conformance.checks import Judge, Pool, Subject, claim
-from conformance.loop import programs, single
+from conformance.loop import call_programs, single
 from conformance.loop.judging import gradients_as, judge_all
 from conformance.loop.programs import Rows, Values
 from conformance.verdict import Witness
@@ -30,7 +30,7 @@ def _reduce(
     expected = total if name == "sum_gradients" else single.mean(local)
     _assert_tells_faults_apart(local, total)
     reports = subject.run(
-        programs.reduce, world_size, name, model, batch, seed=SEED, scale=float(world_size), **options
+        call_programs.reduce, world_size, name, model, batch, seed=SEED, scale=float(world_size), **options
     ).values
     for rank, report in enumerate(reports):
         assert gradients_as(report["local"], local[rank]).matches, f"rank {rank} began with other gradients"
@@ -60,9 +60,9 @@ def test_strided_gradients_are_summed_though_gloo_would_corrupt_them(
 ) -> None:
     _reduce(subject, judge, "sum_gradients", world_size, "mlp", strided=True)
     control = worlds.world(world_size)
-    wrong = control.run(programs.sum_strided_view).values
+    wrong = control.run(call_programs.sum_strided_view).values
     control.close()  # gloo may have written past the end of the view
-    correct = [float(sum(range(1, world_size + 1)))] * programs.STRIDED
+    correct = [float(sum(range(1, world_size + 1)))] * call_programs.STRIDED
     assert any(values != correct for values in wrong), "the condition says nothing: gloo summed a strided view"
     judge.holds(
         expected=f"{correct} from a dense tensor",

@@ -7,7 +7,7 @@ import torch
 
 from conformance import expect
 from conformance.checks import Judge, Subject, claim
-from conformance.loop import programs
+from conformance.loop import call_programs, programs
 from conformance.loop.judging import judge_all
 from conformance.loop.programs import Values
 from fixtures import models
@@ -20,7 +20,9 @@ EXOTIC_SIZES = [1, 5, 8]
 def _named(model: str, buffers: bool) -> list[str]:
     """The names that are compared: parameters, or buffers."""
     module = models.MODELS[model]()
-    return [name for name, _ in (module.named_buffers() if buffers else module.named_parameters(remove_duplicate=False))]
+    return [
+        name for name, _ in (module.named_buffers() if buffers else module.named_parameters(remove_duplicate=False))
+    ]
 
 
 def _only(values: Values, names: list[str]) -> Values:
@@ -108,10 +110,8 @@ def test_broadcast_copes_with_unusual_ranks_and_parameters(
     _broadcast(subject, judge, world_size, model, 0)
 
 
-def _broadcast(
-    subject: Subject, judge: Judge, world_size: int, model: str, src: int, *, strided: bool = False
-) -> None:
-    reports = subject.run(programs.broadcast, world_size, model, seed=SEED, src=src, strided=strided).values
+def _broadcast(subject: Subject, judge: Judge, world_size: int, model: str, src: int, *, strided: bool = False) -> None:
+    reports = subject.run(call_programs.broadcast, world_size, model, seed=SEED, src=src, strided=strided).values
     _judge_equal_to_root(judge, reports, _named(model, False), src, f"the parameters of the {model} model")
     judge.expect(
         [report["in_place"] for report in reports], [True] * world_size, message="the parameters are the same objects"

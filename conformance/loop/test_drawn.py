@@ -77,9 +77,7 @@ def test_gradients_of_drawn_parameters_are_the_mean(subject: Subject, judge: Jud
 
 @claim("loop.mean", tier="contract", provides=WRAPPED)
 @pytest.mark.parametrize("world_size", [2, 3])
-def test_drawn_parameters_unused_on_drawn_ranks_count_as_zero(
-    subject: Subject, judge: Judge, world_size: int
-) -> None:
+def test_drawn_parameters_unused_on_drawn_ranks_count_as_zero(subject: Subject, judge: Judge, world_size: int) -> None:
     judge.forall(cases(partly=True), lambda case: _judge(subject, judge, world_size, case))
 
 

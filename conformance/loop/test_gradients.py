@@ -37,7 +37,9 @@ def _assert_tells_faults_apart(by_rank: Sequence[Values], mean: Values) -> None:
         assert value.any(), f"the mean gradient of {name} is zero"
         if len(by_rank) > 1:
             locals_ = [by[name] for by in by_rank]
-            assert not any(local is not None and torch.equal(local, value) for local in locals_), f"{name} agrees anyhow"
+            assert not any(local is not None and torch.equal(local, value) for local in locals_), (
+                f"{name} agrees anyhow"
+            )
 
 
 def _mean_of_ranks(model: str, by_rank: Sequence[Sequence[programs.Rows]], **options: Any) -> Values:
@@ -120,15 +122,11 @@ def _several_steps(
 
 @claim("loop.mean", tier="contract", provides=WRAPPED)
 @pytest.mark.parametrize("active", [[True, False], [False, True], [True, False, True], [False, True, False]], ids=str)
-def test_a_rank_that_did_not_use_a_parameter_counts_as_zero(
-    subject: Subject, judge: Judge, active: list[bool]
-) -> None:
+def test_a_rank_that_did_not_use_a_parameter_counts_as_zero(subject: Subject, judge: Judge, active: list[bool]) -> None:
     world_size = len(active)
     data = single.batches(9, world_size, steps=2)
     scale = float(world_size)
-    reports = subject.run(
-        programs.train, world_size, "optional", data, seed=SEED, scale=scale, active=active
-    ).values
+    reports = subject.run(programs.train, world_size, "optional", data, seed=SEED, scale=scale, active=active).values
     expected = [
         single.mean(
             [

@@ -77,9 +77,7 @@ def test_the_group_has_the_ranks_and_the_size_that_were_asked_for(
 
 @claim("calls.master-port", provides=["init_group"])
 @pytest.mark.parametrize("world_size", [2, 3])
-def test_the_port_is_the_one_that_was_given(
-    subject: Subject, judge: Judge, worlds: Pool, world_size: int
-) -> None:
+def test_the_port_is_the_one_that_was_given(subject: Subject, judge: Judge, worlds: Pool, world_size: int) -> None:
     refusal = worlds.world(1, bare=True).run(group_programs.without_address, port=_free_port()).values[0]
     assert "MASTER_ADDR" in refusal, f"the condition says nothing: torch does without MASTER_ADDR ({refusal!r})"
     port = _free_port()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import pytest
+from torch import Tensor
 
 from conformance import expect
 from conformance.checks import Judge, Subject, claim
@@ -22,7 +25,7 @@ def _data(world_size: int, *, micro: int = 1) -> Batches:
     return single.batches(17, world_size, steps=len(RATES), rows=4, micro=micro, real=True)
 
 
-def _spread(parameters: list[Values]) -> float:
+def _spread(parameters: Sequence[Mapping[str, Tensor | None]]) -> float:
     return max(single.apart(values, parameters[0]) for values in parameters)
 
 
@@ -32,7 +35,7 @@ def _assert_control_drifts(model: str, data: Batches, rates: list[float], moment
         single.alone(model, data, rank, rates=rates, seed=SEED, momentum=momentum).parameters
         for rank in range(len(data[0]))
     ]
-    drift = _spread([dict(values) for values in controls])
+    drift = _spread(controls)
     assert drift > BY_FAR * PRINTED_BOUND, f"without synchronisation the ranks end only {drift:g} apart"
     return drift
 
@@ -89,7 +92,9 @@ def _train(
     parameters = [report["parameters"] for report in reports]
     _judge_together(judge, parameters, drift)
     bound = single.rounding_bound(model, data, rates=rates, seed=SEED, momentum=momentum)
-    _judge_as_single(judge, parameters, single.train(model, data, rates=rates, seed=SEED, momentum=momentum), bound)
+    _judge_as_single(
+        judge, parameters, single.train(model, data, rates=rates, seed=SEED, optimizer=single.Sgd(momentum)), bound
+    )
 
 
 @claim("loop.step", provides=WRAPPED)
@@ -129,4 +134,6 @@ def test_unusual_numbers_of_ranks_stay_with_a_single_process(subject: Subject, j
     ).values
     parameters = [report["parameters"] for report in reports]
     bound = single.rounding_bound("mlp", data, rates=RATES, seed=SEED, momentum=0.9)
-    _judge_as_single(judge, parameters, single.train("mlp", data, rates=RATES, seed=SEED, momentum=0.9), bound)
+    _judge_as_single(
+        judge, parameters, single.train("mlp", data, rates=RATES, seed=SEED, optimizer=single.Sgd(0.9)), bound
+    )

@@ -73,9 +73,7 @@ def test_the_worker_forms_the_group_through_the_file(subject: Subject, judge: Ju
 
 @claim("loop.same-init", provides=["train"])
 @pytest.mark.parametrize("world_size", [2, 3, 4])
-def test_every_rank_builds_the_same_parameters(
-    subject: Subject, judge: Judge, worlds: Pool, world_size: int
-) -> None:
+def test_every_rank_builds_the_same_parameters(subject: Subject, judge: Judge, worlds: Pool, world_size: int) -> None:
     control = worlds.world(1)
     here, there = (control.run(worker_programs.seeded, "mlp", seed).values[0] for seed in (1, 2))
     assert single.apart(here, there) > 0, "the condition says nothing: two seeds give the same parameters"
@@ -152,7 +150,8 @@ def _expected(start: Values, data: tuple[Tensor, Tensor], world_size: int) -> tu
         models.squared(module(inputs[rows]), targets[rows], 1.0).backward()  # type: ignore[no-untyped-call]
         with torch.no_grad():
             for parameter in module.parameters():
-                parameter -= worker_programs.RATE * parameter.grad  # type: ignore[operator]  # every one has a gradient
+                assert parameter.grad is not None
+                parameter.sub_(worker_programs.RATE * parameter.grad)
     found: Values = {name: parameter.detach().clone() for name, parameter in module.named_parameters()}
     return found, single.apart(found, start)
 

@@ -81,9 +81,7 @@ def work(
             dist.destroy_process_group()
 
 
-def _work(
-    ctx: RankContext, model: str, inputs: Tensor, targets: Tensor, steps: int, batch_size: int
-) -> dict[str, Any]:
+def _work(ctx: RankContext, model: str, inputs: Tensor, targets: Tensor, steps: int, batch_size: int) -> dict[str, Any]:
     assert ctx.impl is not None
     file = ctx.rendezvous_file()
     make = Factory(models.MODELS[model], file)  # type: ignore[arg-type]  # every model is a class

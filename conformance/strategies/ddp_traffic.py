@@ -59,7 +59,7 @@ def _step(outcome: Outcome, index: int, begin_ns: int, end_ns: int) -> Step:
 
 
 def is_note(operation: Operation, outcome: Outcome) -> bool:
-    """Whether an operation is bookkeeping: not of the gradients' dtypes and small, or the header of a mesh's message."""
+    """Whether it is bookkeeping: small and not of the gradients' dtypes, or the header of a message of a mesh."""
     if operation.tag == HEADER_TAG and operation.num_bytes == HEADER_BYTES and operation.kind in ("send", "recv"):
         return True
     small = operation.num_bytes <= NOTE_BYTES + NOTE_BYTES_PER_PARAMETER * outcome.value["num_parameters"]

@@ -18,6 +18,7 @@ LAYERS, WIDTH = 4, 128
 TOTAL = LAYERS * WIDTH * WIDTH * 4  # bytes of the parameters
 PADDING = TOTAL // 100 + 1024  # of flat buffers; notes of the wrapper's own
 SIZES = [1, 2, 3, 4]
+BUCKET_COPIES = 2  # one for the buckets, one for a wrapper that fills the next while one is under way
 BATCH = 3
 
 
@@ -26,9 +27,7 @@ BATCH = 3
 
 @claim("strategies.ddp.partition", provides=["DataParallel"])
 @pytest.mark.parametrize("world_size", [2, 3, 4])
-def test_each_rank_computes_its_own_rows_with_whole_parameters(
-    subject: Subject, judge: Judge, world_size: int
-) -> None:
+def test_each_rank_computes_its_own_rows_with_whole_parameters(subject: Subject, judge: Judge, world_size: int) -> None:
     inputs = models.rows(world_size * BATCH, 41, real=True)
     inputs[:, 0] = inputs[:, 0].new_tensor(range(len(inputs)))
     reports = subject.run(programs.partition, world_size, inputs, batch_size=BATCH).values
@@ -95,10 +94,10 @@ def _weigh(subject: Subject, judge: Judge) -> dict[int, dict[str, int]]:
                         witness=Witness.MEMORY,
                         unit="bytes",
                     )
-            if held["other"] > TOTAL + PADDING:
+            if held["other"] > BUCKET_COPIES * TOTAL + PADDING:
                 judge.violated(
-                    f"{where} keeps more than one copy of the gradients beside its state",
-                    expected=f"at most {TOTAL:,} for buckets",
+                    f"{where} keeps {held['other'] / TOTAL:.1f} copies of the gradients beside its state",
+                    expected=f"at most {BUCKET_COPIES * TOTAL:,} for buckets",
                     observed=f"{held['other']:,}",
                     witness=Witness.MEMORY,
                     unit="bytes",

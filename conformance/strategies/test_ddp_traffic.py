@@ -1,4 +1,4 @@
-"""Data parallelism moves gradients by all-reduce (strategies.ddp.traffic), while backward runs (strategies.ddp.link)."""
+"""Data parallelism moves gradients by all-reduce (strategies.ddp.traffic), during backward (strategies.ddp.link)."""
 
 from __future__ import annotations
 
@@ -25,9 +25,8 @@ WRAPPED = ["DataParallel|average_gradients"]
 WIRE_OVERHEAD = 1.1  # gloo's preambles are under a tenth from 64 KiB on
 
 
-def _observe(subject: Subject, world_size: int, **options: object) -> Outcomes:
-    settings: dict[str, object] = {"num_layers": 4, "width": 128, "steps": STEPS} | options
-    return subject.run(programs.step, world_size, **settings)
+def _observe(subject: Subject, world_size: int, *, model: str | None = None, micro: int = 1) -> Outcomes:
+    return subject.run(programs.step, world_size, num_layers=4, width=128, steps=STEPS, model=model, micro=micro)
 
 
 def _judge_traffic(judge: Judge, outcomes: Outcomes, world_size: int) -> None:
@@ -46,7 +45,7 @@ def _judge_traffic(judge: Judge, outcomes: Outcomes, world_size: int) -> None:
     step = steps_of(outcomes[0])[-1]
     judge.holds(
         expected=f"{outcomes[0].value['gradient_bytes']:,}",
-        observed=f"{step.bytes_of(*step.kinds):,} in {len(step.gradients)} operations ({', '.join(sorted(step.kinds))})",
+        observed=f"{step.bytes_of(*step.kinds):,} in {len(step.gradients)} operations: {_told(step)}",
         witness=Witness.TRACE,
         unit="bytes",
         message=f"gradient traffic of a step; beside it {_extras(outcomes)}",
@@ -186,7 +185,7 @@ def _launched_in_backward(judge: Judge, outcome: Outcome, step: Step) -> int:
         )
     if all(blocked(op, step.marks) for op in early):
         judge.violated(
-            f"rank {outcome.rank} waits for each {first.kind} ({first.where}) before backward goes on: nothing overlaps",
+            f"rank {outcome.rank} waits for each {first.kind} ({first.where}) in backward: nothing overlaps",
             expected="computation between the issue of an all-reduce and the wait for it",
             observed=f"{len(early)} operations that block at once",
             witness=Witness.TRACE,

@@ -2,48 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
-import torch.distributed as dist
 from torch import Tensor, nn
 
-from impls.reference.calls import broadcast_parameters as make_equal
+from impls.reference import data_parallel as right
 
 BREAKS = ("loop.mean",)
 
 
-class DataParallel(nn.Module):
-    """Broadcast at construction, one all-reduce for each parameter after backward."""
+class DataParallel(right.DataParallel):
+    """As the reference, but for the fault."""
 
-    def __init__(self, module: nn.Module, world_size: int) -> None:
-        super().__init__()
-        self.module = module
-        self.world_size = world_size
-        make_equal(module)
-        self._reducing = True
-        for parameter in module.parameters():
-            if parameter.requires_grad:
-                parameter.register_hook(self._reduce)
+    def __init__(self, module: nn.Module, *args: Any, **kwargs: Any) -> None:
+        super().__init__(module, *args, **kwargs)
+        self._coming: dict[Tensor, Tensor] = {}
+        self._earlier: dict[right.Bucket, dict[nn.Parameter, Tensor]] = {}
+        for parameter in self._bucket_of:
+            parameter.register_hook(partial(self._coming.__setitem__, parameter))
 
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """The module's own forward pass."""
-        return self.module(*args, **kwargs)
+    def _launch(self, bucket: right.Bucket) -> None:
+        gathered = {p: p.grad - self._coming[p] for p in bucket.parameters if p.grad is not None}
+        for parameter in gathered:
+            parameter.grad = self._coming[parameter].clone()
+        super()._launch(bucket)
+        self._earlier[bucket] = gathered
 
-    def sync_grads(self) -> None:
-        """Hooks have done it."""
-
-    def _reduce(self, gradient: Tensor) -> Tensor:
-        if not self._reducing:
-            return gradient
-        mean = gradient.contiguous().clone()
-        dist.all_reduce(mean)
-        return mean / self.world_size
-
-    @contextmanager
-    def no_sync(self) -> Iterator[None]:
-        """Let gradients pass."""
-        self._reducing = False
-        yield
-        self._reducing = True
+    def _collect(self, bucket: right.Bucket) -> None:
+        super()._collect(bucket)
+        for parameter, gathered in self._earlier.pop(bucket).items():
+            parameter.grad += gathered

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 import torch.distributed as dist
 from torch import nn
 
@@ -31,6 +32,9 @@ class DataParallel(nn.Module):
 
     def sync_grads(self) -> None:
         """Average the gradients."""
+        for parameter in self.module.parameters():
+            if parameter.grad is None and parameter.requires_grad:
+                parameter.grad = torch.zeros_like(parameter)
         for parameter in self._order:
             if parameter.grad is not None:
                 dist.all_reduce(parameter.grad)

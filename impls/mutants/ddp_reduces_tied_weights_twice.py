@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 import torch.distributed as dist
 from torch import nn
 
@@ -27,6 +28,9 @@ class DataParallel(nn.Module):
 
     def sync_grads(self) -> None:
         """Average the gradients."""
+        for parameter in self.module.parameters():
+            if parameter.grad is None and parameter.requires_grad:
+                parameter.grad = torch.zeros_like(parameter)
         for _, parameter in self.module.named_parameters(remove_duplicate=False):
             if parameter.grad is not None:
                 dist.all_reduce(parameter.grad)

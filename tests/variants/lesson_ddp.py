@@ -10,9 +10,7 @@ SEED = 7
 
 
 def setup(rank, world_size, init_file):
-    dist.init_process_group(
-        backend="gloo", init_method=f"file://{init_file}", rank=rank, world_size=world_size
-    )
+    dist.init_process_group(backend="gloo", init_method=f"file://{init_file}", rank=rank, world_size=world_size)
 
 
 class DistributedDataParallel(nn.Module):
