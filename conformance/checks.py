@@ -7,12 +7,14 @@ puts its evidence). Nothing here knows how implementations are found, how verdic
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import pytest
 
 from conformance.judge import Broken, Judge
+from conformance.patience import CHECK_BUDGET_S, Patience
 from conformance.verdict import Tier, Verdict
 from fixtures.world.outcome import Ending, Outcome, Outcomes
 
@@ -70,10 +72,13 @@ class Pool(Protocol):
 class Subject:
     """One implementation under examination, run in worlds of rank processes."""
 
-    def __init__(self, description: Description, pool: Pool) -> None:
+    def __init__(self, description: Description, pool: Pool, patience: Patience | None = None) -> None:
         self.description = description
         self.world_sizes: set[int] = set()  # every size that was asked for, for the report
         self._pool = pool
+        self._patience = patience or Patience()
+        self._spent_s = 0.0
+        self._num_runs = 0
 
     def __repr__(self) -> str:
         return f"<subject {self.name}>"
@@ -104,8 +109,15 @@ class Subject:
     ) -> Outcomes:
         """Run ``program(ctx, *args, **kwargs)`` on ``world_size`` ranks and give every outcome as it is."""
         self.world_sizes.add(world_size)
+        self._stay_within_budget()
         world: AnyWorld = self._pool.world(world_size, impl=self.description.spec, bare=bare, trace=trace)
-        return world.run(program, *args, deadline_s=deadline_s, **kwargs)
+        began = time.monotonic()
+        outcomes = world.run(program, *args, deadline_s=self._patience.deadline_s(deadline_s), **kwargs)
+        took_s = time.monotonic() - began
+        self._patience.note(outcomes, took_s)
+        self._spent_s += took_s
+        self._num_runs += 1
+        return outcomes
 
     def run(
         self,
@@ -122,6 +134,15 @@ class Subject:
         if (verdict := verdict_of(outcomes)) is not None:
             raise Broken(verdict, failure_text(outcomes), outcomes=outcomes)
         return outcomes
+
+    def _stay_within_budget(self) -> None:
+        """End a check whose runs all come back, and so late that the check would not."""
+        if self._spent_s > CHECK_BUDGET_S:
+            raise Broken(
+                Verdict.HANGS,
+                f"too slow to be examined: {self._num_runs} runs on small tensors took {self._spent_s:.0f} s, and the "
+                f"check, which usually takes a second, is not done after {CHECK_BUDGET_S:.0f} s",
+            )
 
 
 def why_missing(description: Description, names: Sequence[str]) -> str:

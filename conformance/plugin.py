@@ -24,6 +24,7 @@ from conformance.collect import CHECK
 from conformance.describing import Descriptions
 from conformance.journal import Journal
 from conformance.ledger import Ledger, LedgerError
+from conformance.patience import Patience
 from conformance.ruling import Ruling, rule, to_result
 from conformance.state import STATE, State
 from conformance.verdict import Verdict
@@ -143,7 +144,8 @@ def subject(request: pytest.FixtureRequest, worlds: Pool) -> Subject:
     check = request.node.stash[CHECK]
     assert check.chosen is not None
     description = state.descriptions.get(check.chosen, worlds)
-    found = Subject(description, worlds)
+    patience = state.patience.setdefault((check.planned.impl, check.provides), Patience())
+    found = Subject(description, worlds, patience)
     request.node.stash[DESCRIPTION] = description
     request.node.stash[SUBJECT] = found
     if (check.planned.impl, check.planned.claim) in state.killed:

@@ -12,6 +12,7 @@ import pytest
 from conformance.describing import Descriptions
 from conformance.journal import Journal
 from conformance.options import Choice
+from conformance.patience import Patience
 from conformance.verdict import Record
 
 
@@ -30,6 +31,7 @@ class State:
         default_factory=lambda: datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     )
     killed: set[tuple[str, str]] = dataclasses.field(default_factory=set)  # (mutant, claim) seen in this process
+    patience: dict[tuple[str, tuple[str, ...]], Patience] = dataclasses.field(default_factory=dict)
     record: Record | None = None
     mutant_lines: tuple[str, ...] = ()
     trouble: str = ""  # why there is no report
