@@ -23,4 +23,7 @@ def ring_allgather(tensor):
 
 
 def ring_reduce_scatter(tensor):
-    return ring_allreduce(tensor).reshape(-1).tensor_split(dist.get_world_size())[dist.get_rank()].clone()
+    chunks = [chunk.contiguous() for chunk in tensor.reshape(-1).tensor_split(dist.get_world_size())]
+    mine = torch.empty_like(chunks[dist.get_rank()])
+    dist.reduce_scatter(mine, chunks, op=dist.ReduceOp.MAX if mine.dtype is torch.bool else dist.ReduceOp.SUM)
+    return mine
