@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -34,8 +35,9 @@ class _Threads:
         ]
         for thread in threads:
             thread.start()
+        until = time.monotonic() + STUCK_S
         for thread in threads:
-            thread.join(STUCK_S)
+            thread.join(max(0.0, until - time.monotonic()))
         self.stuck = [rank for rank, thread in enumerate(threads) if thread.is_alive()]
 
     def _run(self, rank: int, body: Callable[[], Any]) -> None:

@@ -1,5 +1,6 @@
 """What runs in the ranks: one collective of the implementation, called once, with what a judge needs to see of it.
 
+Every program flushes the mesh once the result is copied, as the contract does not ask that of an implementation.
 No pytest here, and no judgement: values, the input's memory afterwards, and the trace go to the other side as they are.
 """
 
@@ -45,6 +46,7 @@ def once(
     """One call; the result, and the whole memory in which the input lay."""
     memory, tensor = lay_out(inputs[ctx.rank], layout)
     result = call(ctx, name, tensor, **({} if src is None else {"src": src})).clone()
+    ctx.mesh().flush()
     return {"result": result, "memory": memory}
 
 
@@ -52,6 +54,7 @@ def twice(ctx: RankContext, name: str, inputs: list[Tensor], others: list[Tensor
     """Two calls in a row with different tensors, as in two steps; both results, looked at after the second."""
     first = call(ctx, name, inputs[ctx.rank].clone(), src=0)
     second = call(ctx, name, others[ctx.rank].clone(), src=0)
+    ctx.mesh().flush()
     return [first, second]
 
 
@@ -65,7 +68,9 @@ def late(ctx: RankContext, name: str, inputs: list[Tensor], late_rank: int, src:
         time.sleep(LATE_S)  # they have said that they are at the call: let them get into it
     else:
         signs[ctx.rank].touch()
-    return call(ctx, name, tensor, src=src).clone()  # as it is at this moment
+    result = call(ctx, name, tensor, src=src).clone()  # as it is at this moment
+    ctx.mesh().flush()
+    return result
 
 
 def _wait_for(files: list[Path]) -> None:
@@ -82,7 +87,7 @@ def counted(ctx: RankContext, name: str, numel: int, dtype: torch.dtype = torch.
     """One call between two barriers, in a wire window and between two marks; gives the elements of the result.
 
     The barriers make the window whole: nothing of this call is on its way when it closes. They lie outside the marks;
-    the last one is inside the window, and the judge takes its known bytes off.
+    the last one is inside the window, with bytes that are known.
     """
     tensor = pattern(numel, ctx.rank, dtype)
     if name == "shard_gradients":
