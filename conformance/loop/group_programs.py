@@ -41,6 +41,18 @@ def by_port(ctx: RankContext, *, port: int) -> dict[str, Any]:
     return report
 
 
+def as_it_likes(ctx: RankContext, *, port: int) -> dict[str, Any]:
+    """Form the group in the implementation's own way, with rank and size alone; a free port is in the environment."""
+    _clear_environment()
+    os.environ.update(MASTER_ADDR=ADDRESS, MASTER_PORT=str(port))
+    assert ctx.impl is not None
+    ctx.impl.call("init_group", rank=ctx.rank, world_size=ctx.world_size)
+    report = _describe(ctx)
+    dist.barrier()
+    dist.destroy_process_group()
+    return report
+
+
 def _init(ctx: RankContext, wanted: str, **ways: Any) -> None:
     assert ctx.impl is not None
     function = ctx.impl.get("init_group")
@@ -58,10 +70,10 @@ def takes(function: Any, name: str) -> bool:
     return any(spelling in found for spelling in (name, *SYNONYMS.get(name, ())))
 
 
-def offers(ctx: RankContext, name: str) -> bool:
-    """Whether the implementation's `init_group` has this parameter."""
+def offers(ctx: RankContext) -> list[str]:
+    """The ways to meet that the implementation's `init_group` has a parameter for."""
     assert ctx.impl is not None
-    return takes(ctx.impl.get("init_group"), name)
+    return [name for name in ("init_file", "port") if takes(ctx.impl.get("init_group"), name)]
 
 
 def _describe(ctx: RankContext) -> dict[str, Any]:
