@@ -7,8 +7,10 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
+from multiprocessing.shared_memory import SharedMemory
 from pathlib import Path
 
 import torch
@@ -227,6 +229,17 @@ def leave_detached_child(ctx: RankContext) -> int:
     """A grandchild in a session of its own, whose parent has ended."""
     script = "import os, subprocess; print(subprocess.Popen(['sleep', '3600'], start_new_session=True, stdout=2).pid)"
     return int(subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, check=True).stdout)
+
+
+def leave_shared_memory(ctx: RankContext, ends: bool) -> str:
+    memory = SharedMemory(create=True, size=1000)
+    if ends:
+        os._exit(3)
+    return memory.name
+
+
+def leave_temporary_file(ctx: RankContext) -> str:
+    return tempfile.mkdtemp()
 
 
 def fork_and_come_back_twice(ctx: RankContext) -> int:

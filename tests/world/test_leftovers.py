@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -37,6 +38,23 @@ def test_a_process_left_behind_is_named_and_ends_with_its_world(
     assert "left" in " ".join(leftovers(outcomes))
     assert not world.healthy
     assert not any(kernel.lives(pid) for pid in outcomes.values)
+
+
+@pytest.mark.skipif(not os.path.isdir("/dev/shm"), reason="shared memory has no folder here")  # noqa: PTH112
+@pytest.mark.parametrize("ends", [False, True], ids=["rank returns", "rank exits"])
+def test_shared_memory_ends_with_its_world(worlds: WorldPool, ends: bool) -> None:
+    before = set(os.listdir("/dev/shm"))  # noqa: PTH208
+    world = worlds.world(2)
+    outcomes = world.run(programs.leave_shared_memory, ends)
+    world.close()
+    assert outcomes.all_returned is not ends
+    assert not {name for name in os.listdir("/dev/shm") if name.startswith("psm_")} - before  # noqa: PTH208
+
+
+def test_temporary_files_lie_in_the_folder_of_the_world(worlds: WorldPool) -> None:
+    world = worlds.world(2)
+    for made in world.run(programs.leave_temporary_file).values:
+        assert Path(made).is_relative_to(world.folder)
 
 
 def test_a_forked_copy_of_a_rank_does_not_answer_for_it(worlds: WorldPool) -> None:

@@ -137,4 +137,4 @@ def test_a_pytest_run_leaves_nothing_with_and_without_workers(tmp_path: Path, wo
         text=True,
     )
     assert finished.returncode == 0, finished.stdout + finished.stderr
-    assert [path.name for path in own.iterdir() if path.name.startswith("lockstep")] == []
+    assert [path.name for path in own.iterdir() if not path.name.startswith("pytest-of")] == []
