@@ -19,8 +19,8 @@ class FlatDDP:
             for value, part in zip(values, _unflatten_dense_tensors(flat, values), strict=True):
                 value.detach().copy_(part)
 
-    def __call__(self, *args):
-        return self.module(*args)
+    def __call__(self, *args, **kwargs):
+        return self.module(*args, **kwargs)
 
     def on_after_backward(self, optimizer):
         for params in self._by_dtype([p for p in self.module.parameters() if p.requires_grad]):

@@ -39,8 +39,8 @@ class MyDDP(nn.Module):
             if tensor.numel():
                 dist.broadcast(tensor.data, 0)
 
-    def forward(self, x, *more):
-        return self.module(x, *more)
+    def forward(self, *args, **kwargs):
+        return self.module(*args, **kwargs)
 
     def average_gradients(self):
         by_dtype = {}

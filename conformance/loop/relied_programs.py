@@ -1,0 +1,144 @@
+"""Rank programs for what users of a wrapper rely on without saying so: see ``test_relied``. Imports no pytest."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from conformance.asks import asks_for
+from conformance.loop.programs import Values, gradients, parameters, replica
+from fixtures import models
+from fixtures.world.context import RankContext
+
+SHAPES = [[5], [3, 2]]  # of a small `models.Bag`
+
+
+class Bent(nn.Module):
+    """Takes a keyword argument, keeps a frozen parameter, and behaves differently in evaluation."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(models.FEATURES, models.FEATURES)
+        self.offset = nn.Parameter(torch.ones(models.FEATURES), requires_grad=False)
+
+    def forward(self, x: Tensor, *, gain: float = 1.0) -> dict[str, Tensor]:
+        """[rows, FEATURES] to two results of as many."""
+        out = self.layer(x) + self.offset
+        return {"scaled": out * gain, "plain": out if self.training else -out}
+
+
+def called(ctx: RankContext, *, training: bool) -> dict[str, Any]:
+    """A forward and a backward pass of the wrapper and of the bare module, with a keyword, up to the input."""
+    module = models.fill(Bent(), 5 + ctx.rank)
+    module.train(training)
+    built: Any = replica(ctx, module)
+    report = {"training": module.training, "learns": [p.requires_grad for p in built.module.parameters()]}
+    bare = copy.deepcopy(built.module) if isinstance(built.module, Bent) else module
+    found = []
+    for called in (built, bare):
+        x = models.rows(2, 40 + ctx.rank).requires_grad_()
+        out = called(x, gain=3.0)
+        out["scaled"].sum().backward()
+        found.append({"scaled": out["scaled"].detach(), "plain": out["plain"].detach(), "input": x.grad})
+    built.finish()
+    with torch.no_grad():
+        report["graph"] = bool(built(models.rows(2, 1), gain=1.0)["plain"].requires_grad)
+    return {**report, "wrapped": found[0], "bare": found[1]}
+
+
+def _step(built: Any, weights: Sequence[Tensor]) -> Values:
+    built.module.zero_grad(set_to_none=True)
+    built(weights, [True] * len(weights)).backward()
+    built.finish()
+    return gradients(built.module)
+
+
+def _weights(ctx: RankContext, shapes: Sequence[Sequence[int]], seed: int) -> list[Tensor]:
+    return [ctx.world_size * weight for weight in models.coefficients(shapes, 100 * seed + ctx.rank)]
+
+
+def _bag(ctx: RankContext, shapes: list[list[int]], **options: Any) -> Any:
+    return replica(ctx, models.Bag(shapes, [False] * len(shapes)), **options)
+
+
+def evaluated(ctx: RankContext) -> list[Values]:
+    """A step with everything in evaluation mode, then passes without gradients, then a step in training mode."""
+    built = _bag(ctx, SHAPES)
+    wrapper = getattr(built, "wrapper", built.module)
+    wrapper.train(False) if isinstance(wrapper, nn.Module) else built.module.eval()
+    found = [_step(built, _weights(ctx, SHAPES, 0))]
+    with torch.no_grad():
+        built(_weights(ctx, SHAPES, 7), [True] * len(SHAPES))
+    wrapper.train(True) if isinstance(wrapper, nn.Module) else built.module.train()
+    return [*found, _step(built, _weights(ctx, SHAPES, 1))]
+
+
+def side_by_side(ctx: RankContext) -> list[Values]:
+    """Two wrapped modules and one backward pass through both, twice."""
+    first, second = _bag(ctx, SHAPES), _bag(ctx, SHAPES[::-1])
+    found = []
+    for step in range(2):
+        for built in (first, second):
+            built.module.zero_grad(set_to_none=True)
+        used = [True] * len(SHAPES)
+        one = first(_weights(ctx, SHAPES, 2 * step), used)
+        two = second(_weights(ctx, SHAPES[::-1], 2 * step + 1), used)
+        (one + two).backward()
+        first.finish()
+        second.finish()
+        found += [gradients(first.module), gradients(second.module)]
+    return found
+
+
+def interrupted(ctx: RankContext) -> list[Values]:
+    """A step after an exception inside ``no_sync()``, as when a batch is skipped."""
+    built = _bag(ctx, SHAPES)
+    with contextlib.suppress(OverflowError), built.no_sync():
+        raise OverflowError
+    return [_step(built, _weights(ctx, SHAPES, 0))]
+
+
+def not_finite(ctx: RankContext, value: float, odd_rank: int) -> list[Values]:
+    """A step in which one rank's first gradient has an element that is infinite or NaN."""
+    built = _bag(ctx, SHAPES)
+    weights = _weights(ctx, SHAPES, 0)
+    if ctx.rank == odd_rank:
+        weights[0][1] = value
+    return [_step(built, weights)]
+
+
+def in_groups(ctx: RankContext, groups: list[list[int]]) -> dict[str, Any]:
+    """Each group of ranks has a replica of its own: what it holds after construction, and its gradients."""
+    if not asks_for(ctx.impl, "DataParallel", "group"):
+        return {"takes_group": False}
+    with own_group(groups) as group:
+        module = models.Bag(SHAPES, [False] * len(SHAPES))
+        models.fill(module, 30 + ctx.rank)
+        before = parameters(module)
+        built = replica_in(ctx, module, group)
+        after = parameters(built.module)
+        return {"takes_group": True, "before": before, "after": after, "step": _step(built, _weights(ctx, SHAPES, 0))}
+
+
+def replica_in(ctx: RankContext, module: nn.Module, group: dist.ProcessGroup) -> Any:
+    """`module` wrapped for a group that is not the whole world."""
+    from impls.normalise import Wrapped
+
+    assert ctx.impl is not None
+    return Wrapped(ctx.impl, module, dist.get_world_size(group), group)
+
+
+@contextlib.contextmanager
+def own_group(groups: list[list[int]]) -> Iterator[dist.ProcessGroup]:
+    """The one of the groups that this rank is in; all are made by all ranks, and are gone afterwards."""
+    made = [dist.new_group(ranks) for ranks in groups]
+    mine = next(group for group, ranks in zip(made, groups, strict=True) if dist.get_rank() in ranks)
+    yield mine
+    dist.barrier()
+    dist.destroy_process_group(mine)
