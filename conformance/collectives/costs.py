@@ -144,7 +144,14 @@ def judge_wire(judge: Judge, counted: Count) -> None:
         operations = in_window(outcome.operations, outcome.marks, CALL)
         found = reconcile(operations, outcome.sent_bytes(CALL), counted.world_size, rank)
         if found.explained is None:
-            judge.inconclusive(found.sentence)
+            judge.holds(
+                expected=f"{found.expected_bytes:,}: the messages of the trace on gloo",
+                observed="not seen",
+                witness=Witness.TRACE,
+                unit="bytes",
+                message=f"{found.sentence}: the verdict rests on the trace",
+            )
+            return
         if not found.explained:
             judge.violated(
                 found.sentence,

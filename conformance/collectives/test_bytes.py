@@ -44,8 +44,8 @@ def _count_uneven(subject: Subject, judge: Judge, name: str, case: tuple[int, in
 @core_sizes
 def test_each_rank_of_a_ring_sends_2t_n_minus_1_over_n(subject: Subject, judge: Judge, world_size: int) -> None:
     counted = count(subject, judge, "ring_allreduce", world_size)
-    judge_equal_bytes(judge, counted, "2T(N-1)/N", 2 * T * (world_size - 1) // world_size)
     judge_wire(judge, counted)
+    judge_equal_bytes(judge, counted, "2T(N-1)/N", 2 * T * (world_size - 1) // world_size)
 
 
 @claim("collectives.ring.bytes", provides=["ring_allreduce"])
@@ -130,8 +130,8 @@ def _conditions(busiest: int, mean: float, printed: float, world_size: int) -> s
 @core_sizes
 def test_the_busiest_rank_of_a_tree_sends_t_log2_n(subject: Subject, judge: Judge, world_size: int) -> None:
     counted = count(subject, judge, "tree_allreduce", world_size)
-    _judge_tree_bytes(judge, counted)
     judge_wire(judge, counted)
+    _judge_tree_bytes(judge, counted)
 
 
 @claim("collectives.tree.bytes", provides=["tree_allreduce"], tier=Tier.EXOTIC)
@@ -146,8 +146,8 @@ def test_each_rank_of_a_gathering_ring_sends_t_n_minus_1_over_n(
     subject: Subject, judge: Judge, world_size: int
 ) -> None:
     counted = count(subject, judge, "ring_allgather", world_size)
-    judge_equal_bytes(judge, counted, "T(N-1)/N", T * (world_size - 1))  # T here is the output, N times the input
     judge_wire(judge, counted)
+    judge_equal_bytes(judge, counted, "T(N-1)/N", T * (world_size - 1))  # T here is the output, N times the input
 
 
 @claim("collectives.allgather.bytes", provides=["ring_allgather"], tier=Tier.EXOTIC)
@@ -165,8 +165,8 @@ def test_each_rank_of_a_scattering_ring_sends_t_n_minus_1_over_n(
     subject: Subject, judge: Judge, world_size: int
 ) -> None:
     counted = count(subject, judge, "ring_reduce_scatter", world_size)
-    judge_equal_bytes(judge, counted, "T(N-1)/N", T * (world_size - 1) // world_size)
     judge_wire(judge, counted)
+    judge_equal_bytes(judge, counted, "T(N-1)/N", T * (world_size - 1) // world_size)
 
 
 @claim("collectives.reduce-scatter.bytes", provides=["ring_reduce_scatter"], tier=Tier.EXOTIC)
