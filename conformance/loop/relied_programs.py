@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -12,6 +12,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from conformance.asks import asks_for
+from conformance.groups import own_group
 from conformance.loop.programs import Values, gradients, parameters, replica
 from fixtures import models
 from fixtures.world.context import RankContext
@@ -132,13 +133,3 @@ def replica_in(ctx: RankContext, module: nn.Module, group: dist.ProcessGroup) ->
 
     assert ctx.impl is not None
     return Wrapped(ctx.impl, module, dist.get_world_size(group), group)
-
-
-@contextlib.contextmanager
-def own_group(groups: list[list[int]]) -> Iterator[dist.ProcessGroup]:
-    """The one of the groups that this rank is in; all are made by all ranks, and are gone afterwards."""
-    made = [dist.new_group(ranks) for ranks in groups]
-    mine = next(group for group, ranks in zip(made, groups, strict=True) if dist.get_rank() in ranks)
-    yield mine
-    dist.barrier()
-    dist.destroy_process_group(mine)
