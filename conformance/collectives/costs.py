@@ -12,6 +12,7 @@ from conformance.collectives import programs, traffic
 from conformance.collectives.programs import CALL
 from conformance.collectives.steps import Unmatched, num_steps
 from conformance.collectives.traffic import Sent
+from conformance.expect import same_bits
 from conformance.verdict import Witness
 from fixtures.witness.compare import in_window, reconcile
 from fixtures.world.outcome import Outcomes
@@ -66,9 +67,26 @@ def count(
                 f"{name} leaves the work to the library: on rank {rank} the trace shows "
                 f"{traffic.described(what.collectives)}. Its result is judged; it has no messages of its own to count"
             )
+    _judge_result(judge, name, numel, outcomes)
     return Count(
         name=name, world_size=world_size, numel=numel, outcomes=outcomes, sent=sent, empty_tensors=empty_tensors
     )
+
+
+def _judge_result(judge: Judge, name: str, numel: int, outcomes: Outcomes) -> None:
+    """Messages count for something only if the call that sent them did its work."""
+    inputs = [programs.pattern(numel, rank) for rank in range(len(outcomes))]
+    results = list(outcomes.values)
+    if name.endswith("allgather"):
+        expected = torch.cat(inputs)
+    else:
+        expected = torch.stack(inputs).sum(0)
+        if not name.endswith("allreduce"):  # each rank has its part, and the last ones padding
+            results = [torch.cat(results)[:numel]]
+    for rank, result in enumerate(results):
+        comparison = same_bits(result, expected, f"rank {rank}")
+        if not comparison.matches:
+            judge.that(comparison, message=f"the result of the call to {name} that was counted", outcomes=outcomes)
 
 
 def judge_equal_bytes(judge: Judge, counted: Count, formula: str, expected: int) -> None:

@@ -83,8 +83,8 @@ def pattern(numel: int, rank: int, dtype: torch.dtype = torch.float32) -> Tensor
     return ((torch.arange(numel) * 5 + rank * 3) % 7).to(dtype)
 
 
-def counted(ctx: RankContext, name: str, numel: int, dtype: torch.dtype = torch.float32, **more: Any) -> int:
-    """One call between two barriers, in a wire window and between two marks; gives the elements of the result.
+def counted(ctx: RankContext, name: str, numel: int, dtype: torch.dtype = torch.float32, **more: Any) -> Tensor:
+    """One call between two barriers, in a wire window and between two marks; gives its result.
 
     The barriers make the window whole: nothing of this call is on its way when it closes. They lie outside the marks;
     the last one is inside the window, with bytes that are known.
@@ -99,7 +99,7 @@ def counted(ctx: RankContext, name: str, numel: int, dtype: torch.dtype = torch.
         ctx.mesh().flush()
         ctx.mark(END)
         dist.barrier()
-    return result.numel()
+    return result
 
 
 def sharded(ctx: RankContext, inputs: list[Tensor]) -> dict[str, Any]:

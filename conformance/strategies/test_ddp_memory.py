@@ -74,7 +74,7 @@ def _added(outcome: Outcome) -> dict[str, int]:
     """Bytes by category that the replica holds; `other` is what it keeps beside its state."""
     readings: dict[str, MemoryReading] = {reading.name: reading for reading in outcome.memory}
     found = dict(readings[programs.AT_REST].categories)
-    found["other"] -= readings["before"].categories["other"]
+    found["other"] = max(0, found["other"] - readings["before"].categories["other"])  # what was let go meanwhile
     return found
 
 
