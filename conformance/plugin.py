@@ -28,6 +28,7 @@ from conformance.patience import Patience
 from conformance.ruling import Ruling, rule, to_result
 from conformance.state import STATE, State
 from conformance.verdict import Verdict
+from fixtures.world.server import inherit
 
 forall.register_profiles()
 
@@ -71,6 +72,8 @@ def pytest_configure(config: pytest.Config) -> None:
     workerinput: dict[str, Any] | None = getattr(config, "workerinput", None)
     worker = "main" if workerinput is None else str(workerinput["workerid"])
     folder = Path(tempfile.mkdtemp(prefix="lockstep-run-") if workerinput is None else workerinput["lockstep_folder"])
+    if workerinput is None:
+        inherit(folder)
     config.stash[STATE] = State(
         choice=choice,
         folder=folder,

@@ -8,6 +8,8 @@ import signal
 
 import pytest
 
+from tests.world.waiting import until
+
 CHECKS = """
 import os
 import signal
@@ -51,6 +53,8 @@ def test_waits(judge):
     with open("fifo") as gate:
         gate.read()
 """
+
+WAITS_WITH_A_WORLD = WAITS.replace("test_waits(judge):", "test_waits(judge, worlds):\n    worlds.world(1)")
 
 
 def test_killed_worker_loses_only_the_check_it_ran(make_place):
@@ -96,3 +100,31 @@ def test_nothing_of_the_run_is_left_in_the_temporary_folder(make_place, tmp_path
     done = make_place({"test_checks.py": CHECKS.replace("number == 3", "number == 99")}).run(*options)
     assert done.status == 0, done.text
     assert [path for path in tmp_path.iterdir() if path.name.startswith("lockstep")] == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL], ids=lambda number: number.name)
+@pytest.mark.parametrize("options", [(), ("-n", "1")], ids=["one process", "workers"])
+def test_run_ended_by_a_signal_leaves_nothing_in_the_temporary_folder(
+    make_place, tmp_path, monkeypatch, options, number
+):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    place = make_place({"test_checks.py": WAITS_WITH_A_WORLD})
+    fifo = place.folder / "fifo"
+    os.mkfifo(fifo)
+    gate = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    process = place.start("-k", "test_waits", *options)
+    try:
+        has_begun = select.poll()
+        has_begun.register(gate, select.POLLIN)
+        assert has_begun.poll(100_000), "the check did not begin"
+        process.send_signal(number)
+        process.wait(100)
+        process.stdout.close()
+        until(lambda: not left_in(tmp_path), "the folders are removed")
+    finally:
+        os.close(gate)
+        place.kill(process)
+
+
+def left_in(folder):
+    return [path.name for path in folder.iterdir() if path.name.startswith("lockstep")]
