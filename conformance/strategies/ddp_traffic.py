@@ -17,6 +17,7 @@ from impls.mesh import HEADER_BYTES, HEADER_TAG
 
 NOTE_BYTES_PER_PARAMETER = 16  # bookkeeping: who used what, how buckets are laid out
 NOTE_BYTES = 64
+FLAG_BYTES_PER_PARAMETER = 8  # one number of any dtype that travels with the gradients: whether a rank used it
 _SILENT = frozenset({"barrier", "new_group"})
 
 
@@ -74,14 +75,15 @@ def inside_no_sync(outcome: Outcome) -> list[Operation]:
     return [op for op in outcome.operations if any(begin <= op.issued_ns <= end for begin, end in spans)]
 
 
-def fault_in(step: Step, gradient_bytes: int, world_size: int) -> str:
-    """Why the operations of a step are no all-reduce of the gradients; empty when they are."""
+def fault_in(step: Step, gradient_bytes: int, world_size: int, num_parameters: int = 0) -> str:
+    """Why the operations of a step are no all-reduce of the gradients (and a flag for each); empty when they are."""
     kinds = step.kinds
-    padding = 8 * world_size * max(1, len(step.gradients))  # less than N elements for each operation
+    flags = FLAG_BYTES_PER_PARAMETER * num_parameters
+    padding = flags + 8 * world_size * max(1, len(step.gradients))  # less than N elements for each operation
     if kinds == {"all_reduce"}:
         if any(len(op.ranks) != world_size for op in step.gradients):
             return "an all-reduce does not span all ranks"
-        return _unequal(step.bytes_of("all_reduce"), gradient_bytes, 0, "all-reduced")
+        return _unequal(step.bytes_of("all_reduce"), gradient_bytes, flags, "all-reduced")
     if kinds == {"reduce_scatter", "all_gather"}:
         return _unequal(step.bytes_of("reduce_scatter"), gradient_bytes, padding, "reduce-scattered") or _unequal(
             step.bytes_of("all_gather"), gradient_bytes, padding, "gathered"

@@ -33,7 +33,7 @@ def _judge_traffic(judge: Judge, outcomes: Outcomes, world_size: int) -> None:
     for outcome in outcomes:
         wanted = outcome.value["gradient_bytes"]
         for index, step in enumerate(steps_of(outcome)):
-            if fault := fault_in(step, wanted, world_size):
+            if fault := fault_in(step, wanted, world_size, outcome.value["num_parameters"]):
                 judge.violated(
                     f"rank {outcome.rank}, step {index}: {fault}",
                     expected=f"all-reduces of {wanted:,} bytes in all",

@@ -55,6 +55,16 @@ def test_what_sends_as_much_as_an_all_reduce_is_one(operations: list[Operation])
 
 
 @pytest.mark.parametrize(
+    "flags",
+    [[_operation("all_reduce", TOTAL + 16)], [_operation("all_reduce", TOTAL), _operation("all_reduce", 16)]],
+    ids=["in the bucket", "beside it"],
+)
+def test_a_flag_for_each_parameter_may_travel_with_the_gradients(flags: list[Operation]) -> None:
+    assert fault_in(_step(*flags), TOTAL, 3, num_parameters=4) == ""
+    assert fault_in(_step(*flags), TOTAL, 3, num_parameters=1) != ""
+
+
+@pytest.mark.parametrize(
     ("operations", "said"),
     [
         ([], "no operation"),
