@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fixtures.witness import process_group
-from fixtures.witness.trace import Recorder
+from fixtures.witness.trace import Entry, Recorder
 from fixtures.world.outcome import Ending, Operation, Outcomes
 from tests.witness import traced
 from tests.witness.traced import NUMEL
@@ -256,7 +256,7 @@ class Diary:
     def __init__(self) -> None:
         self.entries: list[tuple[str, int]] = []
 
-    def issued(self, op_index: int, operation: Operation) -> None:
+    def issued(self, op_index: int, operation: Entry) -> None:
         self.entries.append((operation.kind, op_index))
 
     def waiting(self, op_index: int) -> None:
