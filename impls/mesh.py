@@ -21,6 +21,7 @@ RECV_TIMEOUT_S = 30.0  # how long a queue mesh waits for a silent peer
 
 HEADER_TAG = 0x48  # tells shape and dtype of the message that follows; sent by GlooMesh only
 PAYLOAD_TAG = 0x1000  # and up, see `payload_tag`
+PUSH_TAG = 2**30  # and up, see `push_tag`
 HEADER_WORDS = 16  # int64: dtype, number of dimensions, sizes
 HEADER_BYTES = 8 * HEADER_WORDS
 MAX_DIMS = HEADER_WORDS - 2
@@ -40,21 +41,26 @@ class Mesh(Protocol):
     rank: int
     world_size: int
 
-    def send(self, dst: int, tensor: Tensor, *, copy: bool = True) -> None:
+    def send(self, dst: int, tensor: Tensor) -> None:
         """Send `tensor` (any shape, strides, dtype) to rank `dst` and return without waiting for it to be taken.
 
-        Later changes to `tensor` do not travel. With ``copy=False`` they might: the caller promises to leave
-        its memory alone until `dst` has taken the message, and saves one copy.
+        Later changes to `tensor` do not travel.
         """
 
-    def recv(self, src: int, out: Tensor | None = None) -> Tensor:
-        """Wait for the next message of rank `src` and return it, written into `out` when that is given.
+    def recv(self, src: int) -> Tensor:
+        """Wait for the next message that rank `src` sent, and return it."""
 
-        Raises ValueError when the message has not the shape and dtype of `out`.
+    def push(self, dst: int, tensor: Tensor) -> None:
+        """Like `send`, for two ranks that both know shape and dtype: the message says neither, and nothing is copied.
+
+        The caller leaves the memory of `tensor` alone until rank `dst` has pulled it.
         """
+
+    def pull(self, src: int, out: Tensor) -> Tensor:
+        """Wait for the next tensor that rank `src` pushed, and write it into `out`, which has its shape and dtype."""
 
     def flush(self) -> None:
-        """Wait until everything sent has been taken; memory lent with ``copy=False`` is free again."""
+        """Wait until everything sent has been taken; what was pushed may be written to again."""
 
 
 def _plain(tensor: Tensor) -> Tensor:
@@ -70,13 +76,6 @@ def _own_copy(tensor: Tensor) -> Tensor:
 def _check_peer(mesh: Mesh, peer: int, verb: str) -> None:
     if not 0 <= peer < mesh.world_size or peer == mesh.rank:
         raise ValueError(f"rank {mesh.rank} of {mesh.world_size} cannot {verb} rank {peer}")
-
-
-def _check_out(mesh: Mesh, src: int, shape: tuple[int, ...], dtype: torch.dtype, out: Tensor) -> None:
-    if (shape, dtype) != (tuple(out.shape), out.dtype):
-        raise ValueError(
-            f"rank {mesh.rank} expected {tuple(out.shape)} {out.dtype} from rank {src}, which sent {shape} {dtype}"
-        )
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -100,27 +99,30 @@ class QueueMesh:
         self._timeout_s = timeout_s
         self._lent: deque[tuple[int, threading.Event]] = deque()
 
-    def send(self, dst: int, tensor: Tensor, *, copy: bool = True) -> None:
+    def send(self, dst: int, tensor: Tensor) -> None:
         """See `Mesh.send`."""
         _check_peer(self, dst, "send to")
-        letter = _Letter(_own_copy(tensor) if copy else tensor.detach(), threading.Event())
-        if not copy:
-            self._lent.append((dst, letter.taken))
-        self._queues[self.rank, dst].put(letter)
+        self._post(dst, _own_copy(tensor))
 
-    def recv(self, src: int, out: Tensor | None = None) -> Tensor:
+    def recv(self, src: int) -> Tensor:
         """See `Mesh.recv`. A peer that stays silent for the mesh's time-out is a TimeoutError."""
-        _check_peer(self, src, "receive from")
-        try:
-            letter = self._queues[src, self.rank].get(timeout=self._timeout_s)
-        except queue.Empty:
-            raise self._too_long(f"a message from rank {src}, which sent none") from None
-        message = letter.tensor
-        if out is None:  # always memory of our own: the sender may have lent us its tensor
-            out = _own_copy(message)
-        else:
-            _check_out(self, src, tuple(message.shape), message.dtype, out)
-            out.detach().copy_(message)
+        letter = self._next(src)
+        message = _own_copy(letter.tensor)  # a sender may have pushed it, and write to it once we have taken it
+        letter.taken.set()
+        return message
+
+    def push(self, dst: int, tensor: Tensor) -> None:
+        """See `Mesh.push`."""
+        _check_peer(self, dst, "send to")
+        self._lent.append((dst, self._post(dst, tensor.detach())))
+
+    def pull(self, src: int, out: Tensor) -> Tensor:
+        """See `Mesh.pull`. A time-out as for `recv`; ValueError when the message is not like `out`."""
+        letter = self._next(src)
+        found, expected = (tuple(letter.tensor.shape), letter.tensor.dtype), (tuple(out.shape), out.dtype)
+        if found != expected:
+            raise ValueError(f"rank {self.rank} expected {expected} from rank {src}, which sent {found}")
+        out.detach().copy_(letter.tensor)
         letter.taken.set()
         return out
 
@@ -130,6 +132,18 @@ class QueueMesh:
             dst, taken = self._lent.popleft()
             if not taken.wait(self._timeout_s):
                 raise self._too_long(f"rank {dst} to take a message")
+
+    def _post(self, dst: int, tensor: Tensor) -> threading.Event:
+        letter = _Letter(tensor, threading.Event())
+        self._queues[self.rank, dst].put(letter)
+        return letter.taken
+
+    def _next(self, src: int) -> _Letter:
+        _check_peer(self, src, "receive from")
+        try:
+            return self._queues[src, self.rank].get(timeout=self._timeout_s)
+        except queue.Empty:
+            raise self._too_long(f"a message from rank {src}, which sent none") from None
 
     def _too_long(self, what: str) -> TimeoutError:
         return TimeoutError(f"rank {self.rank} waited {self._timeout_s:g} s for {what}")
@@ -147,9 +161,10 @@ def queue_mesh(world_size: int, timeout_s: float = RECV_TIMEOUT_S) -> list[Mesh]
 class GlooMesh:
     """This process's end of a mesh over a torch.distributed group (default: all ranks).
 
-    A message is a header (dtype and shape, always `HEADER_BYTES` long, tag `HEADER_TAG`) and a payload (tag
-    `payload_tag`; left out when the tensor is empty). gloo reads a sent tensor only when the peer asks for it, so each
-    send keeps its memory and its Work until `flush`; this outlives the mesh object.
+    What is sent is a header (dtype and shape, always `HEADER_BYTES` long, tag `HEADER_TAG`) and a payload (tag
+    `payload_tag`); what is pushed is one message (tag `push_tag`). Of an empty tensor nothing but the header travels.
+    gloo reads a sent tensor only when the peer asks for it, so each send keeps its memory and its Work until `flush`;
+    this outlives the mesh object.
     """
 
     _in_flight: ClassVar[defaultdict[str, deque[dist.Work]]] = defaultdict(deque)
@@ -162,32 +177,36 @@ class GlooMesh:
         self.world_size = dist.get_world_size(self._group)
         self._works = self._in_flight[self._group.group_name]
 
-    def send(self, dst: int, tensor: Tensor, *, copy: bool = True) -> None:
+    def send(self, dst: int, tensor: Tensor) -> None:
         """See `Mesh.send`."""
         _check_peer(self, dst, "send to")
-        payload = _own_copy(tensor) if copy else _plain(tensor)
-        self._post(_header(tensor), dst, HEADER_TAG)
+        payload = _own_copy(tensor)
+        self._post(_header(payload), dst, HEADER_TAG)
         if payload.numel():
             self._post(payload, dst, payload_tag(payload))
 
-    def recv(self, src: int, out: Tensor | None = None) -> Tensor:
-        """See `Mesh.recv`. With `out` header and payload are asked for at once, which saves a round trip."""
+    def recv(self, src: int) -> Tensor:
+        """See `Mesh.recv`."""
         _check_peer(self, src, "receive from")
-        header = torch.empty(HEADER_WORDS, dtype=torch.int64)
-        header_work = self._ask(header, src, HEADER_TAG)
-        if out is None:
-            header_work.wait()
-            payload = torch.empty(_shape(header), dtype=_dtype(header))
-            if payload.numel():
-                self._ask(payload, src, payload_tag(payload)).wait()
-            return payload
-        payload = out.detach() if out.is_contiguous() else torch.empty(out.shape, dtype=out.dtype)
-        payload_work = self._ask(payload, src, payload_tag(payload)) if payload.numel() else None
-        header_work.wait()
-        _check_out(self, src, _shape(header), _dtype(header), out)
-        if payload_work is not None:
-            payload_work.wait()
-        return out if out.is_contiguous() else out.copy_(payload)
+        header = self._ask(torch.empty(HEADER_WORDS, dtype=torch.int64), src, HEADER_TAG)
+        payload = _described_by(header)
+        return self._ask(payload, src, payload_tag(payload)) if payload.numel() else payload
+
+    def push(self, dst: int, tensor: Tensor) -> None:
+        """See `Mesh.push`."""
+        _check_peer(self, dst, "send to")
+        if tensor.numel():
+            payload = _plain(tensor)
+            self._post(payload, dst, push_tag(payload))
+
+    def pull(self, src: int, out: Tensor) -> Tensor:
+        """See `Mesh.pull`. Waits for ever when `src` pushes another number of bytes."""
+        _check_peer(self, src, "receive from")
+        if out.numel() and out.is_contiguous():
+            self._ask(out.detach(), src, push_tag(out))
+        elif out.numel():
+            out.detach().copy_(self._ask(torch.empty(out.shape, dtype=out.dtype), src, push_tag(out)))
+        return out
 
     def flush(self) -> None:
         """See `Mesh.flush`."""
@@ -199,15 +218,19 @@ class GlooMesh:
         assert work is not None  # None is for ranks outside the group, which have no mesh
         self._works.append(work)
 
-    def _ask(self, tensor: Tensor, src: int, tag: int) -> dist.Work:
-        work = dist.irecv(tensor, group=self._group, group_src=src, tag=tag)
-        assert work is not None
-        return work
+    def _ask(self, tensor: Tensor, src: int, tag: int) -> Tensor:
+        dist.recv(tensor, group=self._group, group_src=src, tag=tag)
+        return tensor
 
 
 def payload_tag(payload: Tensor) -> int:
     """The tag of a payload: its size is in it, so that a receiver that expects another size never takes it."""
-    return PAYLOAD_TAG + payload.nbytes % 2**30
+    return PAYLOAD_TAG + payload.nbytes % 2**29
+
+
+def push_tag(payload: Tensor) -> int:
+    """The tag of what is pushed, apart from all payloads."""
+    return PUSH_TAG + payload.nbytes % 2**29
 
 
 def _header(tensor: Tensor) -> Tensor:
@@ -219,9 +242,7 @@ def _header(tensor: Tensor) -> Tensor:
     return torch.tensor(words + [0] * (HEADER_WORDS - len(words)), dtype=torch.int64)
 
 
-def _shape(header: Tensor) -> tuple[int, ...]:
-    return tuple(header[2 : 2 + int(header[1])].tolist())
-
-
-def _dtype(header: Tensor) -> torch.dtype:
-    return _DTYPES[int(header[0])]
+def _described_by(header: Tensor) -> Tensor:
+    """Memory for the tensor that a header announces."""
+    code, num_dims, *sizes = header.tolist()
+    return torch.empty(sizes[:num_dims], dtype=_DTYPES[code])

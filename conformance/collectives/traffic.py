@@ -66,7 +66,7 @@ def _has_payload(sends: Sequence[Operation], position: int) -> bool:
     """Whether the next thing sent to the same rank is what a mesh sends after its header."""
     header = sends[position]
     after = next((o for o in sends[position + 1 :] if (o.peer, o.group) == (header.peer, header.group)), None)
-    return after is not None and after.tag == PAYLOAD_TAG + after.num_bytes % 2**30
+    return after is not None and after.tag == PAYLOAD_TAG + after.num_bytes % 2**29
 
 
 def described(operations: Sequence[Operation]) -> str:

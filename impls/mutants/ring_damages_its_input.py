@@ -20,7 +20,7 @@ def ring_allreduce(mesh: Mesh, rank: int, world_size: int, tensor: Tensor) -> Te
     total = tensor.clone()
     parts = total.view(-1).tensor_split(world_size)
     for step in range(world_size - 1):
-        mesh.send(right, parts[(rank - step) % world_size])
-        mesh.recv(left, out=parts[(rank - step - 1) % world_size])
+        mesh.push(right, parts[(rank - step) % world_size])
+        mesh.pull(left, parts[(rank - step - 1) % world_size])
     mesh.flush()
     return total

@@ -20,7 +20,7 @@ def ring_allreduce(mesh: Mesh, rank: int, world_size: int, tensor: Tensor) -> Te
     _reduce_around_ring(mesh, rank, world_size, chunks)
     dist.barrier()
     for step in range(world_size - 1):
-        mesh.send(right, chunks[(rank - step) % world_size])
-        mesh.recv(left, out=chunks[(rank - step - 1) % world_size])
+        mesh.push(right, chunks[(rank - step) % world_size])
+        mesh.pull(left, chunks[(rank - step - 1) % world_size])
     mesh.flush()
     return total.view(tensor.shape)

@@ -18,7 +18,7 @@ def ring_allreduce(mesh: Mesh, rank: int, world_size: int, tensor: Tensor) -> Te
     left, right = _neighbours(rank, world_size)
     _reduce_around_ring(mesh, rank, world_size, chunks)
     for step in range(world_size - 1 - world_size % 2):
-        mesh.send(right, chunks[(rank - step) % world_size])
-        mesh.recv(left, out=chunks[(rank - step - 1) % world_size])
+        mesh.push(right, chunks[(rank - step) % world_size])
+        mesh.pull(left, chunks[(rank - step - 1) % world_size])
     mesh.flush()
     return total.view(tensor.shape)

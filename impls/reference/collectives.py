@@ -30,8 +30,8 @@ def ring_allreduce(mesh: Mesh, rank: int, world_size: int, tensor: Tensor) -> Te
     _reduce_around_ring(mesh, rank, world_size, chunks)  # now chunks[rank] is the full sum on this rank
     for step in range(world_size - 1):
         # Chunk `rank` sets out from its owner and every rank passes on what it got last.
-        mesh.send(right, chunks[(rank - step) % world_size], copy=False)
-        mesh.recv(left, out=chunks[(rank - step - 1) % world_size])
+        mesh.push(right, chunks[(rank - step) % world_size])
+        mesh.pull(left, chunks[(rank - step - 1) % world_size])
     mesh.flush()  # the caller may write into what we return only after our neighbour has taken it
     return total.view(tensor.shape)
 
@@ -49,7 +49,7 @@ def ring_allgather(mesh: Mesh, rank: int, world_size: int, tensor: Tensor) -> Te
     left, right = _neighbours(rank, world_size)
     parts = [_flat_copy(tensor)] * world_size
     for step in range(world_size - 1):
-        mesh.send(right, parts[(rank - step) % world_size], copy=False)
+        mesh.send(right, parts[(rank - step) % world_size])
         parts[(rank - step - 1) % world_size] = mesh.recv(left)
     gathered = torch.cat(parts)
     mesh.flush()
@@ -62,10 +62,10 @@ def tree_allreduce(mesh: Mesh, rank: int, world_size: int, tensor: Tensor) -> Te
     arrived = torch.empty_like(total)
     for distance in _doubling(world_size):
         if rank % (2 * distance):  # a multiple of `distance`, as it is still here: hand over to the parent
-            mesh.send(rank - distance, total, copy=False)
+            mesh.push(rank - distance, total)
             break
         if rank + distance < world_size:
-            total += mesh.recv(rank + distance, out=arrived)
+            total += mesh.pull(rank + distance, arrived)
     return _down_the_tree(mesh, rank, world_size, total, root=0).view(tensor.shape)
 
 
@@ -79,15 +79,15 @@ def tree_broadcast(mesh: Mesh, rank: int, world_size: int, tensor: Tensor, src: 
 def _reduce_around_ring(mesh: Mesh, rank: int, world_size: int, chunks: tuple[Tensor, ...]) -> None:
     """Add up chunk c on its way around the ring c+1, c+2, ..., c, so that rank r ends with the full sum in chunk r.
 
-    The sends lend their chunk without a copy. That is safe: a chunk that was sent is next written when its full sum
+    A chunk is pushed without a copy. That is safe: a chunk that was sent is next written when its full sum
     comes back, and that sum contains what we sent, so our neighbour has long taken it.
     """
     left, right = _neighbours(rank, world_size)
     scratch = torch.empty_like(chunks[0])  # chunk 0 is one of the longest
     for step in range(world_size - 1):
-        mesh.send(right, chunks[(rank - step - 1) % world_size], copy=False)
+        mesh.push(right, chunks[(rank - step - 1) % world_size])
         mine = chunks[(rank - step - 2) % world_size]
-        mine += mesh.recv(left, out=scratch[: mine.numel()])
+        mine += mesh.pull(left, scratch[: mine.numel()])
 
 
 def _down_the_tree(mesh: Mesh, rank: int, world_size: int, tensor: Tensor, root: int) -> Tensor:
@@ -95,9 +95,9 @@ def _down_the_tree(mesh: Mesh, rank: int, world_size: int, tensor: Tensor, root:
     place = (rank - root) % world_size  # the tree is drawn as if `root` were rank 0
     for distance in reversed(_doubling(world_size)):
         if place % (2 * distance) == distance:
-            mesh.recv((rank - distance) % world_size, out=tensor)
+            mesh.pull((rank - distance) % world_size, tensor)
         elif place % (2 * distance) == 0 and place + distance < world_size:
-            mesh.send((rank + distance) % world_size, tensor, copy=False)
+            mesh.push((rank + distance) % world_size, tensor)
     mesh.flush()
     return tensor
 

@@ -75,16 +75,15 @@ def keep_order(ctx: RankContext) -> list[Tensor]:
     return [GlooMesh().recv(0) for _ in messages]
 
 
-def wrong_out(ctx: RankContext, numel: int, dtype: torch.dtype) -> str:
-    """Rank 1 expects something other than what rank 0 sends."""
+def push_and_pull(ctx: RankContext, pushed: int, pulled: int) -> Tensor:
+    """Rank 0 pushes so many floats, rank 1 pulls so many into every second place."""
     if ctx.rank == 0:
-        ctx.mesh().send(1, torch.ones(3))
-        return ""
-    try:
-        ctx.mesh().recv(0, out=torch.empty(numel, dtype=dtype))
-    except ValueError as error:
-        return str(error)
-    return "received"
+        ctx.mesh().push(1, torch.arange(float(pushed)))
+        ctx.mesh().flush()
+        return torch.empty(0)
+    out = torch.zeros(2 * pulled)
+    ctx.mesh().pull(0, out[::2])
+    return out
 
 
 def sub_group(ctx: RankContext) -> Tensor | None:

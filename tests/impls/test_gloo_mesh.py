@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import torch
 
@@ -47,12 +49,23 @@ def test_messages_keep_their_order_shape_and_dtype_also_when_the_mesh_is_dropped
     assert all(one.dtype == other.dtype and torch.equal(one, other) for one, other in zip(sent, received, strict=True))
 
 
-@pytest.mark.parametrize(
-    ("numel", "dtype"), [(4, torch.float32), (2, torch.float32), (0, torch.float32), (3, torch.int32)]
-)
-def test_a_message_that_is_not_what_was_expected_is_refused(worlds: WorldPool, numel: int, dtype: torch.dtype) -> None:
-    text = worlds.world(2).run(programs.wrong_out, numel, dtype).values[1]
-    assert text == f"rank 1 expected ({numel},) {dtype} from rank 0, which sent (3,) torch.float32"
+def test_what_is_pushed_is_pulled_without_a_header(worlds: WorldPool) -> None:
+    outcomes = worlds.world(2).run(programs.push_and_pull, 3, 3)
+    assert outcomes.values[1].tolist() == [0.0, 0.0, 1.0, 0.0, 2.0, 0.0]
+    assert [(operation.kind, operation.num_bytes) for operation in outcomes[0].operations] == [("send", 12)]
+
+
+@pytest.mark.parametrize("pulled", [2, 4])
+def test_a_pull_of_another_size_waits_and_is_told(worlds: WorldPool, pulled: int) -> None:
+    outcomes = worlds.world(2).run(programs.push_and_pull, 3, pulled)
+    assert [outcome.hang.deadlock for outcome in outcomes] == [True, True]
+    assert re.match(rf"recv #0 from rank 0 with tag \d+ \({pulled} floats", outcomes[1].hang.call)
+
+
+def test_nothing_is_pushed_of_an_empty_tensor(worlds: WorldPool) -> None:
+    outcomes = worlds.world(2).run(programs.push_and_pull, 0, 0)
+    assert outcomes.all_returned
+    assert not outcomes[0].operations
 
 
 def test_a_mesh_over_a_sub_group_counts_ranks_within_it(worlds: WorldPool) -> None:

@@ -19,9 +19,9 @@ def test_a_silent_peer_is_a_time_out_that_names_both_ranks() -> None:
         queue_mesh(3, timeout_s=0.01)[2].recv(0)
 
 
-def test_a_lent_tensor_that_nobody_takes_is_a_time_out() -> None:
+def test_a_pushed_tensor_that_nobody_takes_is_a_time_out() -> None:
     mesh = queue_mesh(2, timeout_s=0.01)[0]
-    mesh.send(1, torch.ones(1), copy=False)
+    mesh.push(1, torch.ones(1))
     with pytest.raises(TimeoutError, match=r"rank 0 waited 0\.01 s for rank 1 to take a message"):
         mesh.flush()
 
@@ -32,7 +32,7 @@ def test_later_changes_do_not_travel_in_either_direction() -> None:
     left.send(1, sent)
     sent.zero_()
     assert right.recv(0).tolist() == [1.0, 1.0]
-    left.send(1, sent, copy=False)
+    left.push(1, sent)
     right.recv(0).fill_(5)
     assert sent.tolist() == [0.0, 0.0]
 
@@ -46,11 +46,11 @@ def test_there_is_no_link_to_oneself_or_to_nobody(peer: int) -> None:
         mesh.recv(peer)
 
 
-def test_out_must_be_what_was_sent() -> None:
+def test_out_must_be_what_was_pushed() -> None:
     left, right = queue_mesh(2)
-    left.send(1, torch.ones(2))
-    with pytest.raises(ValueError, match=r"rank 1 expected \(3,\) torch.float32 from rank 0"):
-        right.recv(0, out=torch.empty(3))
+    left.push(1, torch.ones(2))
+    with pytest.raises(ValueError, match=r"rank 1 expected \(\(3,\), torch.float32\) from rank 0"):
+        right.pull(0, torch.empty(3))
 
 
 def test_a_mesh_of_no_ranks_is_refused() -> None:

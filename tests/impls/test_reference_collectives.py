@@ -129,12 +129,19 @@ class CountingMesh:
         self.world_size = inner.world_size
         self.sent: list[int] = []
 
-    def send(self, dst: int, tensor: Tensor, *, copy: bool = True) -> None:
+    def send(self, dst: int, tensor: Tensor) -> None:
         self.sent.append(tensor.nbytes)
-        self.inner.send(dst, tensor, copy=copy)
+        self.inner.send(dst, tensor)
 
-    def recv(self, src: int, out: Tensor | None = None) -> Tensor:
-        return self.inner.recv(src, out)
+    def recv(self, src: int) -> Tensor:
+        return self.inner.recv(src)
+
+    def push(self, dst: int, tensor: Tensor) -> None:
+        self.sent.append(tensor.nbytes)
+        self.inner.push(dst, tensor)
+
+    def pull(self, src: int, out: Tensor) -> Tensor:
+        return self.inner.pull(src, out)
 
     def flush(self) -> None:
         self.inner.flush()

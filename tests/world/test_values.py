@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import struct
@@ -66,19 +67,31 @@ def test_a_dtype_a_slice_and_a_tagged_looking_dict_arrive() -> None:
     assert cross(value) == value
 
 
+OPERATION = outcome.Operation(
+    seq=1,
+    kind="all_reduce",
+    group="default",
+    ranks=(0, 1),
+    group_seq=0,
+    dtype="float32",
+    shape=(2, 3),
+    num_bytes=24,
+    reduce_op="SUM",
+    where="a.py:3",
+)
+
+
 def test_records_of_a_trace_arrive() -> None:
     value = [
-        outcome.Operation(
-            seq=1, kind="all_reduce", group="default", ranks=(0, 1), group_seq=0, dtype="float32", shape=(2, 3),
-            num_bytes=24, reduce_op="SUM", where="a.py:3",
-        ),
+        outcome.Operations([dataclasses.astuple(OPERATION)]),
         outcome.Mark(name="step", at_ns=5),
         outcome.MemoryReading(name="rest", categories={"parameters": 8}),
         outcome.Raised(
             type="ValueError", text="t", traceback="tb", frame=outcome.Frame(file="a.py", line=3, function="f")
         ),
-    ]  # fmt: skip
+    ]
     assert cross(value) == value
+    assert list(cross(value)[0]) == [OPERATION]
 
 
 @pytest.mark.parametrize(
@@ -111,11 +124,13 @@ def message(header: object, tail: bytes = b"") -> bytearray:
         message({"~": "bytes", "n": -1}),
         message({"~": "Mark", "v": ["name", "not a number", ""]}),
         message({"~": "Mark", "v": ["name"]}),
-        message({"~": "Operation", "v": [[]] * 16}),
+        message({"~": "operations", "v": [[]]}),
+        message({"~": "operations", "v": [[0] * 16]}),
+        message({"~": "operations", "v": [[1, "send", "", ["0"], 0, "", [], 0, "", 0, 0, 0, 0, 0, 0, ""]]}),
         message({"~": "dict", "v": [[[], 1]]}),
         message(b"[" * 100_000),
     ],
-    ids=range(15),
+    ids=range(17),
 )
 def test_a_message_that_is_none_is_called_malformed(sent: bytearray) -> None:
     with pytest.raises(codec.Malformed):
