@@ -49,9 +49,9 @@ def many_bare_rings(ctx: RankContext, numel: int, number: int) -> float:
 
 
 def ring(ctx: RankContext, numel: int, number: int) -> float:
-    """Seconds of one reference ring all-reduce over the gloo mesh."""
-    mesh, tensor = GlooMesh(), torch.ones(numel)
-    return _timed(lambda: ring_allreduce(mesh, ctx.rank, ctx.world_size, tensor), number)
+    """Seconds of one reference ring all-reduce over the gloo mesh, in place like ``dist.all_reduce``."""
+    mesh, tensor = GlooMesh(), torch.zeros(numel)
+    return _timed(lambda: ring_allreduce(mesh, ctx.rank, ctx.world_size, tensor, out=tensor), number)
 
 
 def library(ctx: RankContext, numel: int, number: int) -> float:

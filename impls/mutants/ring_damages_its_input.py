@@ -15,7 +15,7 @@ def ring_allreduce(mesh: Mesh, rank: int, world_size: int, tensor: Tensor) -> Te
     """Sum over ranks."""
     chunks = tensor.view(-1).tensor_split(world_size)
     left, right = _neighbours(rank, world_size)
-    _reduce_around_ring(mesh, rank, world_size, chunks)
+    _reduce_around_ring(mesh, rank, world_size, tensor, chunks)
     mesh.flush()
     total = tensor.clone()
     parts = total.view(-1).tensor_split(world_size)

@@ -17,7 +17,7 @@ def ring_allreduce(mesh: Mesh, rank: int, world_size: int, tensor: Tensor) -> Te
     total = _flat_copy(tensor)
     chunks = total.tensor_split(world_size)
     left, right = _neighbours(rank, world_size)
-    _reduce_around_ring(mesh, rank, world_size, chunks)
+    _reduce_around_ring(mesh, rank, world_size, total, chunks)
     dist.barrier()
     for step in range(world_size - 1):
         mesh.push(right, chunks[(rank - step) % world_size])

@@ -1,8 +1,8 @@
 """Collectives from nothing but send and recv: ring all-reduce, tree all-reduce, and the pieces they are made of.
 
 N = ``world_size``, T = bytes of the full tensor. Every function is called by all ranks at once, leaves its input as it
-was, returns new memory, and gives all ranks the same bits: each sum is formed in one place and copied from there.
-A sum is torch's ``+`` in the tensor's own dtype: integers wrap around, bool is logical or.
+was, returns new memory unless told otherwise, and gives all ranks the same bits: each sum is formed in one place and
+copied from there. A sum is torch's ``+`` in the tensor's own dtype: integers wrap around, bool is logical or.
 
     ring all-reduce       2T(N-1)/N bytes sent per rank    2(N-1) steps          large T
     tree all-reduce       at most T ceil(log2 N)           2 ceil(log2 N) steps  small T
@@ -15,33 +15,38 @@ ring; Thakur, Rabenseifner and Gropp, "Optimization of collective communication 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
 from impls.mesh import Mesh
 
 
-def ring_allreduce(mesh: Mesh, rank: int, world_size: int, tensor: Tensor) -> Tensor:
-    """Sum of every rank's `tensor`, same shape: a ring reduce-scatter, then a ring all-gather of the reduced chunks."""
-    total = _flat_copy(tensor)  # [numel]
-    chunks = total.tensor_split(world_size)  # N views of [numel/N], sizes differ by at most one
+def ring_allreduce(mesh: Mesh, rank: int, world_size: int, tensor: Tensor, out: Tensor | None = None) -> Tensor:
+    """Sum of every rank's `tensor`, same shape: a ring reduce-scatter, then a ring all-gather of the reduced chunks.
+
+    The sum is written into `out` where that is given (contiguous, like `tensor`; it may be `tensor` itself).
+    """
+    total = torch.empty(tensor.shape, dtype=tensor.dtype) if out is None else out
+    chunks = total.view(-1).tensor_split(world_size)  # N views of [numel/N], sizes differ by at most one
     left, right = _neighbours(rank, world_size)
 
-    _reduce_around_ring(mesh, rank, world_size, chunks)  # now chunks[rank] is the full sum on this rank
+    _reduce_around_ring(mesh, rank, world_size, tensor, chunks)  # now chunks[rank] is the full sum on this rank
     for step in range(world_size - 1):
         # Chunk `rank` sets out from its owner and every rank passes on what it got last.
         mesh.push(right, chunks[(rank - step) % world_size])
         mesh.pull(left, chunks[(rank - step - 1) % world_size])
     mesh.flush()  # the caller may write into what we return only after our neighbour has taken it
-    return total.view(tensor.shape)
+    return total
 
 
 def ring_reduce_scatter(mesh: Mesh, rank: int, world_size: int, tensor: Tensor) -> Tensor:
     """This rank's part of the sum: chunk `rank` of the flat sum as ``torch.tensor_split`` cuts it. [about numel/N]"""
-    chunks = _flat_copy(tensor).tensor_split(world_size)
-    _reduce_around_ring(mesh, rank, world_size, chunks)
+    chunks = [torch.empty_like(chunk) for chunk in _flat(tensor).tensor_split(world_size)]
+    _reduce_around_ring(mesh, rank, world_size, tensor, chunks)
     mesh.flush()
-    return chunks[rank].clone()  # a view would keep the whole tensor alive
+    return chunks[rank]
 
 
 def ring_allgather(mesh: Mesh, rank: int, world_size: int, tensor: Tensor) -> Tensor:
@@ -76,18 +81,23 @@ def tree_broadcast(mesh: Mesh, rank: int, world_size: int, tensor: Tensor, src: 
     return _down_the_tree(mesh, rank, world_size, _flat_copy(tensor), src).view(tensor.shape)
 
 
-def _reduce_around_ring(mesh: Mesh, rank: int, world_size: int, chunks: tuple[Tensor, ...]) -> None:
-    """Add up chunk c on its way around the ring c+1, c+2, ..., c, so that rank r ends with the full sum in chunk r.
+def _reduce_around_ring(mesh: Mesh, rank: int, world_size: int, tensor: Tensor, chunks: Sequence[Tensor]) -> None:
+    """Add up chunk c on its way around the ring c+1, c+2, ..., c, so that rank r ends with the full sum in `chunks[r]`.
 
-    A chunk is pushed without a copy. That is safe: a chunk that was sent is next written when its full sum
-    comes back, and that sum contains what we sent, so our neighbour has long taken it.
+    The other `chunks` are left with sums of some ranks or untouched. Pushing without a copy is safe: a chunk that was
+    pushed is next written when its full sum comes back, and that sum contains what we pushed, so it was taken long ago.
     """
     left, right = _neighbours(rank, world_size)
-    scratch = torch.empty_like(chunks[0])  # chunk 0 is one of the longest
+    own = _flat(tensor).tensor_split(world_size)  # what this rank contributes
+    if world_size == 1:
+        chunks[0].copy_(own[0])
+    outgoing = own[rank - 1]
+    arrived = torch.empty_like(own[0])  # chunk 0 is one of the longest
     for step in range(world_size - 1):
-        mesh.push(right, chunks[(rank - step - 1) % world_size])
-        mine = chunks[(rank - step - 2) % world_size]
-        mine += mesh.pull(left, scratch[: mine.numel()])
+        mesh.push(right, outgoing)
+        index = (rank - step - 2) % world_size
+        mesh.pull(left, arrived[: own[index].numel()])
+        outgoing = torch.add(own[index], arrived[: own[index].numel()], out=chunks[index])
 
 
 def _down_the_tree(mesh: Mesh, rank: int, world_size: int, tensor: Tensor, root: int) -> Tensor:
@@ -109,6 +119,11 @@ def _doubling(world_size: int) -> list[int]:
 
 def _neighbours(rank: int, world_size: int) -> tuple[int, int]:
     return (rank - 1) % world_size, (rank + 1) % world_size
+
+
+def _flat(tensor: Tensor) -> Tensor:
+    """`tensor` as one dimension, element after element in memory; a copy only where it is not so already. [numel]"""
+    return tensor.detach().resolve_conj().resolve_neg().contiguous().view(-1)
 
 
 def _flat_copy(tensor: Tensor) -> Tensor:
