@@ -17,9 +17,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     show = commands.add_parser("show", help="what an implementation provides, block by block, before any check")
     show.add_argument("impl", metavar="NAME-or-PATH")
     mutate = commands.add_parser("mutants", help="every mutant against all claims of its block; writes who broke what")
-    mutate.add_argument("options", nargs=argparse.REMAINDER, help="handed to pytest, e.g. -n 8")
-    chosen = parser.parse_args(arguments)
-    return showing.show(chosen.impl) if chosen.command == "show" else _mutants(chosen.options)
+    mutate.epilog = "other options are handed to pytest, e.g. -n 8"
+    chosen, others = parser.parse_known_args(arguments)
+    if chosen.command == "mutants":
+        return _mutants(others)
+    if others:
+        show.error(f"unrecognized arguments: {' '.join(others)}")
+    return showing.show(chosen.impl)
 
 
 def _mutants(options: Sequence[str]) -> int:
