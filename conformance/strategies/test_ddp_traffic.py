@@ -150,6 +150,7 @@ def test_unusual_numbers_of_ranks_reduce_no_more_than_the_gradients(
 @pytest.mark.parametrize("world_size", [2, 3])
 def test_the_first_bucket_sets_out_before_backward_ends(subject: Subject, judge: Judge, world_size: int) -> None:
     outcomes = subject.run(programs.overlapping, world_size, steps=STEPS)
+    judge.timeline(outcomes)  # the overlap is there to be seen
     launched = []
     for outcome in outcomes:
         step = steps_of(outcome)[-1]
