@@ -18,7 +18,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from reports import plot, score
+from reports import plot, rows, score
 from reports.persian import digits, isolated
 
 HERE = Path(__file__).parent
@@ -35,6 +35,7 @@ def render(report: Report) -> str:
     environment = _environment()
     style = (HERE / "static" / "report.css").read_text(encoding="utf-8")
     script = (HERE / "static" / "report.js").read_text(encoding="utf-8")
+    sections = rows.sections(report)
     return environment.get_template("report.html.j2").render(
         report=report,
         style=Markup(style),  # our own files, no outside text
@@ -43,7 +44,11 @@ def render(report: Report) -> str:
         verdicts=(*score.ORDER, score.NOT_RUN),
         truths=TRUTHS,
         tiers=score.TIERS,
-        sections=_sections(report),
+        sections=sections,
+        broken=rows.broken(sections),
+        blocked=rows.blocked(sections),
+        many_broken=rows.MANY_BROKEN,
+        alarming=score.ALARMING,
         scores=score.scores(report),
         counted=len(score.counted_claims(report)),
         tally=_tally(report),
@@ -56,57 +61,12 @@ def render(report: Report) -> str:
     )
 
 
-def _sections(report: Report) -> list[dict[str, Any]]:
-    """The ledger's sections with their claims; each claim with its cells and its results for each implementation."""
-    cells = score.cells(report)
-    results: dict[tuple[str, str], list[Report]] = {}
-    for result in report["results"]:
-        results.setdefault((result["claim"], result["impl"]), []).append(result)
-    known = {claim["id"] for claim in report["claims"]}
-    names = [info["name"] for info in score.implementations(report)]
-    own_shows = score.suite_only(report)
-    found: dict[str, list[dict[str, Any]]] = {}
-    for claim in report["claims"]:
-        # A fact under a second id shows what is known under the first, unless it was checked by itself.
-        twin = claim["same_as"] if claim["same_as"] in known else None
-        columns = []
-        # What the suite shows by itself takes one wide cell.
-        wide = claim["id"] in own_shows or (twin is not None and twin in own_shows)
-        for name in [score.SUITE] if wide else names:
-            own = (claim["id"], name)
-            key = (twin, name) if twin and not _says_something(cells.get(own, [])) else own
-            columns.append({"impl": name, "cells": cells.get(key, []), "results": _worst_first(results.get(key, []))})
-        row = {"claim": claim, "twin": twin, "wide": wide, "columns": columns, "search": _search_text(claim)}
-        found.setdefault(claim["section"], []).append(row)
-    sections = [{"id": section, "rows": rows, "idle": _idle(rows)} for section, rows in found.items()]
-    return sorted(sections, key=lambda section: bool(section["idle"]))  # what was checked comes first
-
-
-def _says_something(cells: list[score.Cell]) -> bool:
-    return any(cell.verdict != "not-checked" for cell in cells)
-
-
-def _idle(rows: list[dict[str, Any]]) -> bool:
-    """Whether nothing in the section was checked in this run: it starts folded."""
-    return not any(_says_something(column["cells"]) for row in rows for column in row["columns"])
-
-
-def _worst_first(results: list[Report]) -> list[Report]:
-    place = {verdict: index for index, verdict in enumerate(score.WORST_FIRST)}
-    return sorted(results, key=lambda result: (score.TIERS.index(result["tier"]), place[result["verdict"]]))
-
-
-def _search_text(claim: Report) -> str:
-    parts = [claim["id"], claim["formula"], *claim["text"].values(), *claim["statement"].values(), claim["source"]]
-    return " ".join(parts).lower()
-
-
 def _tally(report: Report) -> dict[str, int]:
-    """For the legend: how many cells of the matrix have each verdict."""
+    """For the legend: how many cells of the matrix a reader finds under each verdict."""
     counts: dict[str, int] = {}
     for cells in score.cells(report).values():
-        for cell in cells:
-            counts[cell.verdict] = counts.get(cell.verdict, 0) + 1
+        for verdict in (verdict for cell in cells for verdict in cell.named):
+            counts[verdict] = counts.get(verdict, 0) + 1
     return counts
 
 
@@ -138,14 +98,28 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals.update(t=_own_text, plain=_plain_text, both=both, has=_has_text)
-    environment.filters.update(anchor=_anchor, seconds=_seconds, case=case_words)
+    environment.globals.update(t=_own_text, plain=_plain_text, both=both, has=_has_text, cases=_cases)
+    environment.filters.update(
+        anchor=_anchor, seconds=_seconds, case=case_words, parameters=_parameters, alike=rows.ranks_alike
+    )
     return environment
 
 
 def _own_text(key: str, **values: object) -> Markup:
     """A text of the page in both languages; ``values`` fill its {names}, numbers with each language's digits."""
     texts = {language: messages()[language][key].format(**_local(values, language)) for language in LANGUAGES}
+    return both(texts)
+
+
+def _cases(verdict: str, count: int) -> Markup:
+    """So many cases have this verdict, in words: ``1 holds``, ``3 hold``."""
+    texts = {}
+    for language in LANGUAGES:
+        words = messages()[language]
+        word = (
+            words["verdict." + verdict] if count == 1 else words.get("several." + verdict, words["verdict." + verdict])
+        )
+        texts[language] = words["cases"].format(word=word, **_local({"n": count}, language))
     return both(texts)
 
 
@@ -173,8 +147,7 @@ def both(text: Mapping[str, str]) -> Markup:
 
 
 def _in_language(language: str, text: Markup) -> Markup:
-    direction = "rtl" if language == "fa" else "ltr"
-    return Markup('<span class="{0}" lang="{0}" dir="{1}">{2}</span>').format(language, direction, text)
+    return Markup('<span class="{0}" lang="{0}">{1}</span>').format(language, text)  # the sheet gives the direction
 
 
 def _anchor(claim: str) -> str:
@@ -186,6 +159,11 @@ def case_words(name: str) -> Markup:
     words, bracket, parameters = name.partition("[")
     spoken = words.removeprefix("test_").replace("_", " ") if words.isidentifier() else words
     return Markup("{} <code>{}</code>").format(spoken, bracket + parameters) if bracket else Markup.escape(spoken)
+
+
+def _parameters(name: str) -> str:
+    """What tells a case from the others of its check; its whole name where nothing does."""
+    return name.partition("[")[2].removesuffix("]") or name
 
 
 def _seconds(value: float) -> str:

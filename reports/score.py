@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from conformance.verdict import Tier, Verdict
@@ -21,7 +21,7 @@ NOT_RUN = "not-run"  # the ledger has the claim, this run did not choose it
 TIERS = tuple(tier.value for tier in Tier)
 
 # One verdict for several cases: the first of these that any case has. A case that was not provided beside one that
-# holds leaves the claim holding for what is provided; the cell shows "3 of 4" then.
+# holds leaves the claim holding for what is provided; the cell shows "1 holds, 2 not provided" then.
 WORST_FIRST = (
     Verdict.SUITE_ERROR,
     Verdict.LOST,
@@ -38,6 +38,7 @@ WORST_FIRST = (
 )
 ORDER = tuple(verdict.value for verdict in Verdict)  # in which verdicts are drawn: good, broken, then undecided
 BROKEN = frozenset(verdict.value for verdict in Verdict if verdict.is_broken)
+ALARMING = frozenset(verdict.value for verdict in Verdict if not verdict.is_passing) - {Verdict.BLOCKED.value}
 # The implementation was seen to do it or not to do it: the denominator of a score.
 DECIDED = BROKEN | {Verdict.HOLDS.value, Verdict.DEVIATES.value, Verdict.REFUSES.value}
 
@@ -48,8 +49,12 @@ class Cell:
 
     tier: str
     verdict: str
-    agreeing: int  # how many cases have this verdict
-    cases: int
+    counts: tuple[tuple[str, int], ...]  # how many cases have which verdict, the worst first
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The verdicts under which a reader finds it: its own, and every bad one that its own would hide."""
+        return tuple(verdict for verdict, _ in self.counts if verdict == self.verdict or verdict in ALARMING)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,8 +113,12 @@ def cells(report: Report) -> dict[tuple[str, str], list[Cell]]:
 
 
 def _cell(tier: str, verdicts: list[str]) -> Cell:
-    verdict = worst(verdicts)
-    return Cell(tier=tier, verdict=verdict, agreeing=verdicts.count(verdict), cases=len(verdicts))
+    return Cell(tier=tier, verdict=worst(verdicts), counts=ordered(Counter(verdicts)))
+
+
+def ordered(counts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+    """The verdicts with how often each occurs, the worst first."""
+    return tuple((verdict.value, counts[verdict.value]) for verdict in WORST_FIRST if counts.get(verdict.value))
 
 
 def counted_claims(report: Report) -> list[str]:

@@ -61,7 +61,7 @@
           (!fields.section.value || entry.section.dataset.section === fields.section.value) &&
           (!fields.truth.value || entry.truth === fields.truth.value) &&
           (!fields.tier.value || inTier.length > 0) &&
-          (verdicts.size === 0 || inTier.some((chip) => verdicts.has(chip.dataset.verdict))) &&
+          (verdicts.size === 0 || inTier.some((chip) => chip.dataset.verdicts.split(" ").some((verdict) => verdicts.has(verdict)))) &&
           words.every((word) => entry.text.includes(word));
         entry.row.hidden = !fits;
         entry.card.hidden = !fits || entry.button.getAttribute("aria-expanded") !== "true";
@@ -87,11 +87,19 @@
       section.querySelector(".fold").setAttribute("aria-expanded", String(open));
     }
 
+    // What this run did not check lies behind one row of its section.
+    function showLater(section, open) {
+      section.classList.toggle("full", open);
+      section.querySelector(".more").setAttribute("aria-expanded", String(open));
+    }
+
     function show(entry, open) {
       entry.button.setAttribute("aria-expanded", String(open));
       entry.card.hidden = !open;
       entry.row.classList.toggle("opened", open);
-      if (open) unfold(entry.section, true);
+      if (!open) return;
+      unfold(entry.section, true);
+      if (entry.row.classList.contains("later")) showLater(entry.section, true);
     }
 
     // A link to a claim opens its card, also when a filter hides it.
@@ -117,6 +125,12 @@
       button.addEventListener("click", () => {
         const section = button.closest("tbody");
         unfold(section, section.classList.contains("folded"));
+      });
+    }
+    for (const button of all(".more")) {
+      button.addEventListener("click", () => {
+        const section = button.closest("tbody");
+        showLater(section, !section.classList.contains("full"));
       });
     }
     for (const pick of picks) {
@@ -167,7 +181,7 @@
     }
     for (const button of all(".copy")) {
       button.addEventListener("click", async () => {
-        await copy(button.dataset.copy);
+        await copy(button.previousElementSibling.textContent);
         button.querySelector(".idle-word").hidden = true;
         button.querySelector(".done-word").hidden = false;
         setTimeout(() => {

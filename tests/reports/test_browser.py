@@ -67,6 +67,53 @@ def test_sections_without_a_check_start_folded_and_open(page: Page) -> None:
     expect(hidden).to_be_visible()
 
 
+def test_claims_without_a_check_lie_behind_one_row_that_counts_them(page: Page) -> None:
+    section = page.locator('[data-section="collectives"]')
+    later = section.locator(".row", has_text="collectives.ring.use")
+    expect(later).to_be_hidden()
+    button = section.locator(".more")
+    expect(button).to_contain_text("1 claim without a check yet")
+    button.click()
+    expect(later).to_be_visible()
+    button.click()
+    expect(later).to_be_hidden()
+    page.fill("#search", "ring.use")
+    expect(later).to_be_visible()
+    expect(button).to_be_hidden()
+
+
+def test_an_address_of_a_claim_without_a_check_unfolds_it(browser: Browser, address: str) -> None:
+    page = browser.new_page()
+    page.goto(f"{address}#claim-collectives.ring.use")
+    expect(page.locator('[id="claim-collectives.ring.use"]')).to_contain_text("no check yet")
+    page.close()
+
+
+def test_what_is_broken_leads_to_its_card(page: Page) -> None:
+    page.locator(".broken-list a", has_text="loop.mean").click()
+    expect(page.locator('[id="claim-loop.mean"]')).to_be_visible()
+    expect(page.locator('[id="claim-loop.mean"]')).to_contain_text("ZeroDivisionError")
+
+
+def test_a_cell_of_unlike_cases_counts_them_and_is_found_under_each_bad_verdict(
+    browser: Browser, tmp_path: Path
+) -> None:
+    parts = (Verdict.CRASHES, Verdict.VIOLATED, Verdict.VIOLATED, Verdict.HOLDS)
+    extra = [sample.result("faq.dualpipe-under-1000", "mine", v, case=str(n)) for n, v in enumerate(parts)]
+    green = [sample.result("loop.same-init", "mine", Verdict.NOT_PROVIDED, case=str(n)) for n in range(2)]
+    path = tmp_path / "report.html"
+    path.write_text(html.render(build.build(sample.record(extra=(*extra, *green)))), encoding="utf-8")
+    page = browser.new_page(locale="en-US")
+    page.goto(path.as_uri())
+    mixed = page.locator(".row", has_text="loop.same-init").locator(".chip.v-holds .parts")
+    expect(mixed.locator(".part .en")).to_have_text(["1 holds", "2 not provided"])
+    red = page.locator(".row", has_text="faq.dualpipe-under-1000")
+    expect(red.locator(".parts .part .en")).to_have_text(["1 crashes", "2 violated", "1 holds", "1 not checked"])
+    page.click('.pick[data-verdict="violated"]')
+    expect(red).to_be_visible()
+    page.close()
+
+
 def test_a_card_opens_and_closes_with_the_keyboard(page: Page) -> None:
     button = page.locator('[aria-controls="claim-loop.construct-broadcast"]')
     card = page.locator('[id="claim-loop.construct-broadcast"]')

@@ -31,6 +31,14 @@ def test_one_broken_case_breaks_the_claim(report: Report) -> None:
     assert [(cell.tier, cell.verdict) for cell in cells] == [("core", "holds"), ("exotic", "violated")]
 
 
+def test_a_cell_counts_every_verdict_the_worst_first() -> None:
+    verdicts = [Verdict.HOLDS, Verdict.VIOLATED, Verdict.CRASHES, Verdict.VIOLATED, Verdict.NOT_PROVIDED]
+    extra = [sample.result("loop.same-init", "mine", v, case=str(n)) for n, v in enumerate(verdicts)]
+    [cell] = score.cells(build.build(sample.record(extra=tuple(extra))))["loop.same-init", "mine"]
+    assert cell.counts == (("crashes", 1), ("violated", 2), ("holds", 2), ("not-provided", 1))
+    assert cell.named == ("crashes", "violated")
+
+
 def test_tiers_are_scored_apart(report: Report) -> None:
     mine = score.scores(report)[2]
     assert mine.tiers["core"].decided > 0

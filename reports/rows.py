@@ -1,0 +1,216 @@
+"""The rows of the page: sections with their claims, the evidence of each cell put together, and what is broken.
+
+Cases that say the same are shown together, each distinct hint once; report.json keeps every result by itself.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import re
+import shlex
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from conformance.verdict import Verdict
+from reports import score
+
+Report = dict[str, Any]
+
+NOT_CHECKED = Verdict.NOT_CHECKED.value
+# Shown one by one and at length; the cases of one check with any other verdict share a line.
+LOUD = score.ALARMING | {Verdict.BLOCKED.value, Verdict.DEVIATES.value}
+MANY_BROKEN = 10  # more are folded away below the first ones
+_COMMAND_LIMIT = 1_000  # characters of a command that runs several cases again
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Bundle:
+    """Cases that are shown together: one loud result, or all quiet ones of a check with one verdict."""
+
+    results: tuple[Report, ...]
+
+    @property
+    def first(self) -> Report:
+        """The result that stands for all."""
+        return self.results[0]
+
+    @property
+    def is_loud(self) -> bool:
+        """Whether the page shows it at length."""
+        return self.first["verdict"] in LOUD
+
+    @property
+    def name(self) -> str:
+        """The case's name, without the parameters where several cases differ in them."""
+        return str(self.first["case"] if len(self.results) == 1 else _check(self.first))
+
+    @property
+    def message(self) -> str:
+        """What all cases say; nothing where they say different things."""
+        return str(self.first["message"]) if len({result["message"] for result in self.results}) == 1 else ""
+
+    @property
+    def command(self) -> str:
+        """What runs all cases again, or the first of them where one command for all would be too long."""
+        parts = [shlex.split(result["rerun"]) if _splits(result["rerun"]) else [] for result in self.results]
+        if len(parts) > 1 and all(len(part) == 2 and part[0] == "pytest" for part in parts):
+            command = shlex.join(["pytest", *dict.fromkeys(part[1] for part in parts)])
+            if len(command) <= _COMMAND_LIMIT:
+                return command
+        return str(self.first["rerun"])
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Broken:
+    """One claim that one implementation breaks, over all tiers."""
+
+    impl: str
+    claim: Report
+    verdict: str
+    counts: tuple[tuple[str, int], ...]  # of the cases, the broken ones only
+
+
+def sections(report: Report) -> list[dict[str, Any]]:
+    """The ledger's sections with their claims: what was checked first, then what was not, each in ledger order."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in _rows(report):
+        found.setdefault(row["claim"]["section"], []).append(row)
+    built = []
+    for section, rows in found.items():
+        checked = [row for row in rows if row["state"] == "checked"]
+        later = [row for row in rows if row["state"] != "checked"]
+        states = Counter(row["state"] for row in later)
+        built.append({"id": section, "rows": checked + later, "idle": not checked, "later": dict(states)})
+    return sorted(built, key=lambda section: bool(section["idle"]))  # what was checked comes first
+
+
+def _rows(report: Report) -> Iterable[dict[str, Any]]:
+    cells = score.cells(report)
+    results: dict[tuple[str, str], list[Report]] = {}
+    for result in report["results"]:
+        results.setdefault((result["claim"], result["impl"]), []).append(result)
+    claims = {claim["id"]: claim for claim in report["claims"]}
+    names = [info["name"] for info in score.implementations(report)]
+    own_shows = score.suite_only(report)
+    for claim in report["claims"]:
+        # A fact under a second id shows what is known under the first, unless it was checked by itself.
+        twin = claim["same_as"] if claim["same_as"] in claims else None
+        columns = []
+        # What the suite shows by itself takes one wide cell.
+        wide = claim["id"] in own_shows or (twin is not None and twin in own_shows)
+        for name in [score.SUITE] if wide else names:
+            own = (claim["id"], name)
+            borrowed = twin is not None and not _says_something(cells.get(own, []))
+            key = (twin or claim["id"], name) if borrowed else own
+            columns.append({"impl": name, "cells": cells.get(key, []), "borrowed": borrowed} | _evidence(results, key))
+        yield {
+            "claim": claim,
+            "twin": twin,
+            "wide": wide,
+            "columns": columns,
+            "state": _state(columns),
+            "search": _search_text(claim),
+            "killed_by": claim["killed_by"] or (claims[twin]["killed_by"] if twin else []),
+        }
+
+
+def _evidence(results: dict[tuple[str, str], list[Report]], key: tuple[str, str]) -> dict[str, Any]:
+    ordered = _worst_first(results.get(key, []))
+    return {"bundles": bundles(ordered), "hints": hints(ordered)}
+
+
+def bundles(results: Iterable[Report]) -> list[Bundle]:
+    """Put the quiet cases of one check, tier and verdict together, where the first of them stands."""
+    found: dict[tuple[Any, ...], list[Report]] = {}
+    for number, result in enumerate(results):
+        if result["verdict"] == NOT_CHECKED:
+            continue  # nothing ran
+        alone = result["verdict"] in LOUD or result["ranks"] or result["timeline"]
+        key = (number,) if alone else (result["tier"], result["verdict"], _check(result))
+        found.setdefault(key, []).append(result)
+    return [Bundle(results=tuple(group)) for group in found.values()]
+
+
+def hints(results: Iterable[Report]) -> list[tuple[list[str], Report]]:
+    """Return each distinct hint of broken results, with the verdicts that it is for."""
+    found: dict[str, tuple[list[str], Report]] = {}
+    for result in results:
+        text = result["hint"]
+        if result["verdict"] in score.BROKEN and text["en"]:
+            verdicts, _ = found.setdefault(text["en"], ([], text))
+            if result["verdict"] not in verdicts:
+                verdicts.append(result["verdict"])
+    return list(found.values())
+
+
+def ranks_alike(ranks: Iterable[Report]) -> list[tuple[list[int], Report]]:
+    """Put ranks together that ended in the same way, but for the rank's own number in the words."""
+    found: dict[tuple[str, str, str], tuple[list[int], Report]] = {}
+    for rank in ranks:
+        own = re.compile(rf"\brank {rank['rank']}\b")
+        key = (rank["ending"], own.sub("rank N", rank["detail"]), rank["output"])
+        found.setdefault(key, ([], rank))[0].append(rank["rank"])
+    return list(found.values())
+
+
+def broken(built: Iterable[dict[str, Any]]) -> list[Broken]:
+    """What ``sections`` shows in red, one entry for each claim and implementation, implementation by implementation."""
+    found = []
+    for row in itertools.chain.from_iterable(section["rows"] for section in built):
+        for column in row["columns"]:
+            verdict = score.worst(cell.verdict for cell in column["cells"])
+            if verdict not in score.ALARMING or column["borrowed"]:
+                continue
+            counts: Counter[str] = Counter()
+            for cell in column["cells"]:
+                counts.update({name: count for name, count in cell.counts if name in score.ALARMING})
+            entry = Broken(impl=column["impl"], claim=row["claim"], verdict=verdict, counts=score.ordered(counts))
+            found.append(entry)
+    impls = list(dict.fromkeys(entry.impl for entry in found))
+    return sorted(found, key=lambda entry: impls.index(entry.impl))
+
+
+def blocked(built: Iterable[dict[str, Any]]) -> int:
+    """How many cells say no more than that something else is broken."""
+    columns = (column for section in built for row in section["rows"] for column in row["columns"])
+    return sum(
+        not column["borrowed"] and score.worst(cell.verdict for cell in column["cells"]) == Verdict.BLOCKED.value
+        for column in columns
+    )
+
+
+def _state(columns: list[dict[str, Any]]) -> str:
+    """``checked``; ``open``, for which there is no check yet; or ``not-run``, which this run did not choose."""
+    cells = [cell for column in columns for cell in column["cells"]]
+    if _says_something(cells):
+        return "checked"
+    return "open" if cells else "not-run"
+
+
+def _says_something(cells: list[score.Cell]) -> bool:
+    return any(cell.verdict != NOT_CHECKED for cell in cells)
+
+
+def _worst_first(results: list[Report]) -> list[Report]:
+    place = {verdict: index for index, verdict in enumerate(score.WORST_FIRST)}
+    return sorted(results, key=lambda result: (score.TIERS.index(result["tier"]), place[result["verdict"]]))
+
+
+def _search_text(claim: Report) -> str:
+    parts = [claim["id"], claim["formula"], *claim["text"].values(), *claim["statement"].values(), claim["source"]]
+    return " ".join(parts).lower()
+
+
+def _check(result: Report) -> str:
+    """The check behind a case: its name without the parameters."""
+    return str(result["case"]).partition("[")[0]
+
+
+def _splits(command: str) -> bool:
+    try:
+        shlex.split(command)
+    except ValueError:  # an implementation's name may hold a quote
+        return False
+    return True
