@@ -23,14 +23,18 @@ __all__ = ["Broken", "Description", "Judge", "Subject", "claim", "scenario", "ve
 DEADLINE_S = 30.0  # for a program that stalls without a deadlock; deadlocks are told at once
 
 
-def claim(claim_id: str, *, tier: str | Tier = Tier.CORE, provides: Sequence[str] = ()) -> pytest.MarkDecorator:
+def claim(
+    claim_id: str, *, tier: str | Tier = Tier.CORE, provides: Sequence[str] = (), despite: Sequence[str] = ()
+) -> pytest.MarkDecorator:
     """Mark a function (or a ``pytest.param``) as a check of one claim of the ledger.
 
     ``provides`` names what the implementation must offer, e.g. ``["ring_allreduce", "all_reduce|DataParallel"]`` where
     ``|`` means any of them; an implementation that lacks one is ``not-provided`` and the check does not run.
+    ``despite`` names claims that this one needs and whose wrong values cannot show in this check: they block it only
+    where they crash or hang.
     """
     names = (provides,) if isinstance(provides, str) else tuple(provides)
-    return pytest.mark.claim(claim_id, tier=Tier(tier), provides=names)
+    return pytest.mark.claim(claim_id, tier=Tier(tier), provides=names, despite=tuple(despite))
 
 
 def scenario(scenario_id: str) -> pytest.MarkDecorator:

@@ -115,6 +115,7 @@ def _check(item: pytest.Item, choice: Choice, config: pytest.Config) -> Check | 
         impl=impl,
         rerun=shlex.join(command),
         scenario=None if scenario is None else str(scenario.args[0]),
+        despite=tuple(mark.kwargs.get("despite", ())),
     )
     return Check(planned=planned, provides=tuple(mark.kwargs.get("provides", ())), chosen=chosen)
 

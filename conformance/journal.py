@@ -28,6 +28,7 @@ class Planned:
     impl: str
     rerun: str
     scenario: str | None = None
+    despite: tuple[str, ...] = ()  # needs of the claim whose wrong values cannot show in this case
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
@@ -112,7 +113,7 @@ def _take(entry: Mapping[str, Any], gathered: Gathered) -> None:
     match entry["kind"]:
         case "planned":
             for check in entry["checks"]:
-                planned = Planned(**{**check, "tier": Tier(check["tier"])})
+                planned = Planned(**{**check, "tier": Tier(check["tier"]), "despite": tuple(check["despite"])})
                 gathered.planned.setdefault(planned.nodeid, planned)
         case "started":
             gathered.started.add(entry["nodeid"])

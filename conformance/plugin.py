@@ -66,7 +66,9 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
 @pytest.hookimpl(tryfirst=True)  # before the server of worlds and the workers start
 def pytest_configure(config: pytest.Config) -> None:
     """Read the command line; an unknown name ends the run here with exit status 4."""
-    config.addinivalue_line("markers", "claim(id, *, tier, provides): the claim of the ledger that a check examines")
+    config.addinivalue_line(
+        "markers", "claim(id, *, tier, provides, despite): the claim of the ledger that a check examines"
+    )
     config.addinivalue_line("markers", "scenario(id): the failure mode that a check reproduces")
     choice = options.choose(config)
     workerinput: dict[str, Any] | None = getattr(config, "workerinput", None)

@@ -27,6 +27,7 @@ NEVER = "the run ended before this check was begun"
 NO_CHECK = "the suite has no check for this claim yet"
 
 _RANK = {Tier.CORE: 0, Tier.CONTRACT: 1, Tier.EXOTIC: 2}
+_STOPPED = frozenset({Verdict.CRASHES, Verdict.HANGS})
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +49,8 @@ def assemble(gathered: Gathered, run: Run) -> Record:
     if run.is_whole:
         results = _with_stale_manifests(results, run.descriptions)
     unloaded = {name for name, description in run.descriptions.items() if description.verdict is not None}
-    results = _with_blocked(results, run.claims, unloaded)
+    despite = [planned.despite for planned in gathered.planned.values()]
+    results = _with_blocked(results, despite, run.claims, unloaded)
     results = [_with_hint(result, run.claims) for result in results]
     results += [_not_checked(claim, chosen.name) for claim in run.unchecked for chosen in run.impls]
     return Record(
@@ -93,30 +95,37 @@ def _with_stale_manifests(results: list[Result], descriptions: Mapping[str, Desc
     return results
 
 
-def _with_blocked(results: list[Result], claims: Mapping[str, Claim], unloaded: Container[str]) -> list[Result]:
+def _with_blocked(
+    results: list[Result], despite: Sequence[Sequence[str]], claims: Mapping[str, Claim], unloaded: Container[str]
+) -> list[Result]:
     """One root cause is one red row. A need blocks where it is broken in the same tier or a more basic one.
 
     Where an implementation could not be loaded, that is the cause of every row, and no row is in another's way.
+    ``despite`` has, for each result, the needs that block it only where they crash or hang.
     """
     broken: dict[tuple[str, str], int] = {}
+    stopped: dict[tuple[str, str], int] = {}
     for result in results:
-        if result.verdict.is_broken:
-            key = (result.impl, result.claim)
-            broken[key] = min(broken.get(key, len(_RANK)), _RANK[result.tier])
+        for table, counts in ((broken, result.verdict.is_broken), (stopped, result.verdict in _STOPPED)):
+            if counts:
+                key = (result.impl, result.claim)
+                table[key] = min(table.get(key, len(_RANK)), _RANK[result.tier])
 
-    def is_in_the_way(need: str, result: Result) -> bool:
-        return broken.get((result.impl, need), len(_RANK)) <= _RANK[result.tier]
-
-    def blocked(result: Result) -> Result:
+    def blocked(result: Result, spared: Sequence[str]) -> Result:
         if not result.verdict.is_broken or result.impl in unloaded:
             return result
-        need = _first_need(result.claim, claims, lambda need: is_in_the_way(need, result))
+
+        def is_in_the_way(need: str) -> bool:
+            table = stopped if need in spared else broken
+            return table.get((result.impl, need), len(_RANK)) <= _RANK[result.tier]
+
+        need = _first_need(result.claim, claims, is_in_the_way)
         if need is None:
             return result
         message = f"blocked: {need}, which this needs, is broken. {result.message}"
         return dataclasses.replace(result, verdict=Verdict.BLOCKED, blocked_by=need, message=message)
 
-    return [blocked(result) for result in results]
+    return [blocked(result, spared) for result, spared in zip(results, despite, strict=True)]
 
 
 def _first_need(claim: str, claims: Mapping[str, Claim], is_broken: Callable[[str], bool]) -> str | None:

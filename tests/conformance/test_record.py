@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,14 @@ def test_only_broken_results_are_blocked(verdict):
 def test_need_broken_in_an_exotic_case_does_not_excuse_a_core_failure():
     _, by_claim = _assembled(_gathered(("a", Tier.EXOTIC, Verdict.VIOLATED), ("b", Tier.CORE, Verdict.VIOLATED)))
     assert by_claim["b"].verdict is Verdict.VIOLATED
+
+
+@pytest.mark.parametrize(("of_need", "found"), [(Verdict.VIOLATED, Verdict.VIOLATED), (Verdict.HANGS, Verdict.BLOCKED)])
+def test_case_that_cannot_see_wrong_values_of_a_need_is_blocked_by_its_stop_only(of_need, found):
+    gathered = _gathered(("a", Tier.CORE, of_need), ("b", Tier.CORE, Verdict.VIOLATED))
+    gathered.planned["b-core"] = dataclasses.replace(gathered.planned["b-core"], despite=("a",))
+    _, by_claim = _assembled(gathered)
+    assert by_claim["b"].verdict is found
 
 
 def test_implementation_that_cannot_be_loaded_blocks_nothing():
