@@ -92,6 +92,8 @@ class Ledger:
     def match(self, globs: Iterable[str]) -> list[Claim]:
         """Return the claims whose id fits one of the shell patterns, in ledger order; no pattern chooses all.
 
+        The name of a section stands for all its claims, also those whose ids begin otherwise.
+
         Raises UnknownClaim for a pattern that fits none: a misspelt choice must not pass by checking nothing.
         """
         patterns = list(globs)
@@ -99,7 +101,8 @@ class Ledger:
             return list(self.claims.values())
         chosen: set[str] = set()
         for pattern in patterns:
-            fitting = fnmatch.filter(self.claims, pattern)
+            fitting = [name for name, claim in self.claims.items() if claim.section == pattern]
+            fitting = fitting or fnmatch.filter(self.claims, pattern)
             if not fitting:
                 raise UnknownClaim(self._unknown(pattern))
             chosen.update(fitting)
@@ -120,19 +123,22 @@ class Ledger:
         for claim in self.claims.values():
             if claim.section != section:
                 section = claim.section
-                lines += ["", section] if lines else [section]
+                lines += [*[""][: len(lines)], f"{section}  (all of it: --claim={section})"]
             says = f"the same as {claim.same_as}" if claim.same_as else getattr(claim.statement, language)
             lines.append(f"  {claim.id:<{width}}  {claim.truth.value:<11}  {says}")
         return "\n".join([*lines, "", f"{len(self.claims)} claims"])
 
     def _unknown(self, asked: str) -> str:
         """Say that nothing has the name or fits the pattern, what comes nearest, and how to see all."""
+        sections = {claim.section for claim in self.claims.values()}
         stem = asked.rstrip(".*")
         if any(name.startswith(f"{stem}.") for name in self.claims):
             near = [f"{stem}.*"]
+        elif stem in sections:
+            near = [stem]
         else:
             groups = {name[: dot.start()] + ".*" for name in self.claims for dot in re.finditer(r"\.", name)}
-            near = difflib.get_close_matches(asked, [*self.claims, *sorted(groups)], n=1, cutoff=0.5)
+            near = difflib.get_close_matches(asked, [*self.claims, *sorted(groups | sections)], n=1, cutoff=0.5)
         meant = f" Did you mean {near[0]!r}?" if near else ""
         return f"no claim fits {asked!r}.{meant} All {len(self.claims)} are listed by: pytest --list-claims"
 

@@ -32,7 +32,11 @@ def add_options(parser: pytest.Parser) -> None:
         help="implementation to check, e.g. --impl=reference, --impl=torch, --impl=../homework/ddp.py; repeatable",
     )
     group.addoption(
-        "--claim", action="append", default=[], metavar="GLOB", help="check these claims only, e.g. 'collectives.*'"
+        "--claim",
+        action="append",
+        default=[],
+        metavar="GLOB",
+        help="check these claims only: an id, a pattern such as 'collectives.ring.*', or a section such as loop",
     )
     group.addoption("--scenario", default=None, metavar="NAME", help="reproduce one failure mode")
     group.addoption("--explain", action="store_true", help="tell symptom, diagnosis and cure of a failure mode")

@@ -108,13 +108,20 @@ def test_patterns_choose_claims_in_ledger_order(write: Write) -> None:
     assert [claim.id for claim in ledger.match(["calls.*", "loop.?"])] == ["loop.b", "loop.a", "calls.c"]
 
 
+def test_the_name_of_a_section_chooses_all_its_claims_whatever_their_ids(write: Write) -> None:
+    write(entry("faq.z"), section="faq")
+    ledger = Ledger.load(write(entry("loop.a"), entry("calls.c")))
+
+    assert [claim.id for claim in ledger.match(["loop"])] == ["loop.a", "calls.c"]
+
+
 def test_no_pattern_chooses_every_claim(write: Write) -> None:
     assert len(Ledger.load(write(entry("loop.a"), entry("loop.b"))).match([])) == 2
 
 
 @pytest.mark.parametrize(
     ("asked", "meant"),
-    [("loop.meen", "'loop.mean'"), ("loop", "'loop.*'"), ("lop.*", "'loop.*'"), ("loop.**.mean", "'loop.mean'")],
+    [("loop.meen", "'loop.mean'"), ("loopp", "'loop'"), ("lop.*", "'loop.*'"), ("loop.**.mean", "'loop.mean'")],
 )
 def test_a_pattern_that_fits_nothing_is_an_error_with_the_nearest_name(write: Write, asked: str, meant: str) -> None:
     ledger = Ledger.load(write(entry("loop.mean"), entry("loop.step")))
@@ -139,10 +146,10 @@ def test_the_listing_names_every_claim_once_and_their_number(write: Write) -> No
     listing = Ledger.load(write(entry("loop.a", truth="conditional"))).listing()
 
     assert listing.splitlines() == [
-        "loop",
+        "loop  (all of it: --claim=loop)",
         "  loop.a  conditional  what is true",
         "",
-        "faq",
+        "faq  (all of it: --claim=faq)",
         "  faq.z   exact        the same as loop.a",
         "",
         "2 claims",
