@@ -194,6 +194,8 @@
     translate();
     filter();
     follow();
+    // The browser itself goes to the card once all is loaded; its row belongs in sight, too.
+    addEventListener("load", () => requestAnimationFrame(follow));
   }
 
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);

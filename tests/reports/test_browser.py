@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from conformance.verdict import Verdict
+from conformance.verdict import Tier, Verdict
 from reports import build, html
 from tests.reports import sample
 
@@ -221,6 +221,38 @@ def test_nothing_is_wider_than_the_screen(page: Page, width: int, language: str)
     for button in page.locator(".open:visible").all():
         button.click()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_a_cell_with_many_verdicts_stays_within_its_box(browser: Browser, tmp_path: Path, width: int) -> None:
+    every = (Verdict.CRASHES, Verdict.HANGS, Verdict.VIOLATED, Verdict.NOT_PROVIDED, Verdict.INCONCLUSIVE)
+    record = sample.record(
+        extra=tuple(sample.result("loop.same-init", "mine", v, case=v.value, tier=Tier.CONTRACT) for v in every)
+    )
+    path = tmp_path / "report.html"
+    report = build.build(record)
+    report["impls"] = [info for info in report["impls"] if info["name"] == "mine"]
+    report["results"] = [result for result in report["results"] if result["impl"] == "mine"]
+    path.write_text(html.render(report), encoding="utf-8")
+    page = browser.new_page(viewport={"width": width, "height": 800})
+    page.goto(path.as_uri())
+    box = page.locator(".matrix-box").bounding_box()
+    chips = [chip.bounding_box() for chip in page.locator(".chip:visible").all()]
+    assert box is not None
+    assert all(chip is not None and chip["x"] + chip["width"] <= box["x"] + box["width"] for chip in chips)
+    page.close()
+
+
+def test_an_opened_address_shows_the_claims_own_row_below_the_heading(browser: Browser, address: str) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
+    page.goto(f"{address}#claim-loop.mean")
+    page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    row = page.locator(".row", has_text="loop.mean").first.bounding_box()
+    heading = page.locator(".matrix thead th").first.bounding_box()
+    assert row is not None
+    assert heading is not None
+    assert row["y"] >= heading["y"] + heading["height"] - 1
+    page.close()
 
 
 def test_verdicts_are_told_apart_without_colour(page: Page) -> None:
