@@ -52,6 +52,7 @@ class Description:
     sha256: str = ""
     spellings: Mapping[str, str] = dataclasses.field(default_factory=dict)  # name in the contract -> name in the module
     missing: Mapping[str, str] = dataclasses.field(default_factory=dict)  # name in the contract -> why it is not there
+    remarks: tuple[str, ...] = ()  # what its author meant to provide and did not: a misspelt adapter, for one
     blocks: tuple[str, ...] = ()
     deviates: Mapping[str, Mapping[str, str]] = dataclasses.field(default_factory=dict)
     refuses: Mapping[str, Mapping[str, str]] = dataclasses.field(default_factory=dict)

@@ -34,6 +34,7 @@ def describe(ctx: RankContext) -> dict[str, Any]:
     return {
         "blocks": {block: dict(impl.provides(block)) for block in BLOCKS},
         "missing": {name: reason for block in BLOCKS for name, reason in impl.missing(block).items()},
+        "remarks": impl.remarks(),
         "deviates": _table(impl.deviates),
         "refuses": _table(impl.refuses),
     }
@@ -66,6 +67,7 @@ def find_out(chosen: Chosen, pool: Pool) -> Description:
         known,
         spellings=spellings,
         missing=value["missing"],
+        remarks=tuple(value["remarks"]),
         blocks=tuple(block for block, names in value["blocks"].items() if names),
         deviates=value["deviates"] if chosen.is_peer else {},  # nobody excuses their own hand-in
         refuses=value["refuses"],
@@ -103,6 +105,7 @@ class Descriptions:
             fields = json.loads(path.read_text(encoding="utf-8"))
             verdict = None if fields["verdict"] is None else Verdict(fields["verdict"])
             fields |= {"verdict": verdict, "blocks": tuple(fields["blocks"])}
+            fields["remarks"] = tuple(fields["remarks"])
             self._known[chosen.name] = Description(**fields)
         return self._known.get(chosen.name)
 

@@ -42,6 +42,9 @@ def lines(description: Description) -> Iterator[str]:
         yield f"{block}: {len(provided)} of {len(names)}"
         for name in names:
             yield f"  {name:<{width}}  {description.spellings.get(name) or _absent(description, name)}"
+    if description.remarks:
+        yield ""
+        yield from (f"! {remark}" for remark in description.remarks)
     for word, table in (("deviates", description.deviates), ("refuses", description.refuses)):
         for claim, entry in table.items():
             yield ""

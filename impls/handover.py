@@ -13,6 +13,7 @@ from impls.contract import SYNONYMS, Entry
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _NAMED = (*_POSITIONAL, inspect.Parameter.KEYWORD_ONLY)
+_EVERYWHERE = ("rank", "world_size", "group")  # which a caller may offer beside the contract's own
 
 
 class NotProvided(Exception):
@@ -50,6 +51,16 @@ def arguments(
             raise NotProvided(_cannot(target, entry, missing, available))
         return values, {}
     return _spread(named, chosen, available)
+
+
+def cannot_be_called(target: Callable[..., Any], entry: Entry) -> str | None:
+    """Why nothing that the contract offers under this name fills the parameters of `target`; None when it can be."""
+    offered = dict.fromkeys(name for order in entry.orders for name in (*order, *_EVERYWHERE))
+    try:
+        arguments(target, entry, dict.fromkeys(offered, ...))
+    except NotProvided as error:
+        return str(error)
+    return None
 
 
 def _choose(names: Sequence[str], available: Mapping[str, Any]) -> dict[str, str]:

@@ -7,6 +7,7 @@ implementation's folder belongs to that implementation and is in ``sys.modules``
 
 from __future__ import annotations
 
+import difflib
 import itertools
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any
 
 from impls.contract import BLOCKS, ENTRIES, Entry
 from impls.definitions import is_library, is_stub, place
-from impls.handover import NotProvided, arguments
+from impls.handover import NotProvided, arguments, cannot_be_called
 from impls.locate import (
     BrokenSyntax,
     EmptyFolder,
@@ -101,6 +102,13 @@ class Implementation:
         """Why a name is not provided; None when it is."""
         return self._found[name].reason
 
+    def remarks(self) -> list[str]:
+        """What was meant to be provided and is not: misspelt or dangling adapters, parameters that nothing fills."""
+        tables = [getattr(module, "adapters", {}) for module in self.modules] + [self.manifest.get("adapters", {})]
+        keys = dict.fromkeys(str(key) for table in tables if isinstance(table, Mapping) for key in table)
+        unknown = [_unknown_key(key) for key in keys if key not in ENTRIES]
+        return [*unknown, *(found.reason for found in self._found.values() if found.reason and found.was_meant)]
+
     def call(self, name: str, **available: Any) -> Any:
         """Call what is provided for `name`; `available` are values under the contract's parameter names.
 
@@ -148,24 +156,35 @@ class Implementation:
                 value = getattr(value, part, None)
             if value is not None:
                 return self._described(value, adapter, entry)
-        return _Found(None, "", f"the adapters table maps {entry.name} to {adapter!r}, which is not defined")
+        reason = f"the adapters table maps {entry.name} to {adapter!r}, which is not defined"
+        return _Found(None, "", reason, was_meant=True)
 
     def _described(self, value: Any, spelling: str, entry: Entry) -> _Found:
         if entry.orders and not callable(value):
             return _Found(None, "", f"{spelling} is {type(value).__name__}, which cannot be called")
         reason = f"{spelling} is still empty" if entry.orders and is_stub(value) else None
-        return _Found(value, f"{spelling}{place(value)}", reason)
+        refusal = cannot_be_called(value, entry) if entry.orders and reason is None else None
+        return _Found(value, f"{spelling}{place(value)}", reason or refusal, was_meant=refusal is not None)
 
 
 class _Found:
     """What a look-up gave: a value with its spelling, or the reason why there is none."""
 
-    __slots__ = ("reason", "spelling", "value")
+    __slots__ = ("reason", "spelling", "value", "was_meant")
 
-    def __init__(self, value: Any, spelling: str, reason: str | None) -> None:
+    def __init__(self, value: Any, spelling: str, reason: str | None, was_meant: bool = False) -> None:
         self.value = value
         self.spelling = spelling
         self.reason = reason
+        self.was_meant = was_meant  # the reason is news to whoever wrote it
+
+
+def _unknown_key(key: str) -> str:
+    """A key of an adapters table that the suite does not look for: a spelling of a name that it does, or a slip."""
+    owner = next((entry.name for entry in ENTRIES.values() if key in entry.aliases), None)
+    near = [owner] if owner else difflib.get_close_matches(key, list(ENTRIES), n=1, cutoff=0.4)
+    meant = f": did you mean {near[0]!r}?" if near else "; the names are those in impls/contract.py"
+    return f"the adapters table has {key!r}, which is no name of the contract{meant}"
 
 
 def _manifest(modules: list[ModuleType]) -> dict[str, Any]:

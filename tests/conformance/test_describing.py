@@ -36,6 +36,7 @@ class OneAnswer:
 PROVIDED = {
     "blocks": {"collectives": {"ring_allreduce": "ring_allreduce (mine.py:3)"}, "data_parallel": {}},
     "missing": {"all_reduce": "mine has no all_reduce"},
+    "remarks": ["a remark"],
     "deviates": {"a.b": {"reason": "known"}},
     "refuses": {},
 }
@@ -108,8 +109,15 @@ def test_name_that_is_missing_is_told_with_its_reason(names, reason):
         ("def all_reduce(tensor):\n    return tensor\n", 0, "all_reduce (mine.py:1)"),
         ("def all_reduce(tensor):\n    return tensor\nraise ValueError('no')\n", 1, "raised ValueError"),
         ("def all_reduce(tensor:\n", 4, "mine.py:1"),
+        (
+            "adapters = {'all_reduse': 'mine'}\n",
+            0,
+            "'all_reduse', which is no name of the contract: did you mean 'all_r",
+        ),
+        ("adapters = {'all_reduce': 'mine'}\n", 0, "maps all_reduce to 'mine', which is not defined"),
+        ("def all_reduce(tensor, foo, bar, baz, qux): ...; x = 1\n", 0, "- all_reduce asks for 'foo', 'bar'"),
     ],
-    ids=["provides", "raises", "syntax"],
+    ids=["provides", "raises", "syntax", "misspelt adapter", "dangling adapter", "parameters that nothing fills"],
 )
 def test_show_says_what_would_be_taken_for_what(tmp_path, source, status, told):
     path = tmp_path / "mine.py"

@@ -122,7 +122,7 @@ def test_what_is_not_provided_says_why(write: Write, source: str, reason: str) -
             "def f(): raise NotImplementedError('soon')\ndef all_reduce(tensor): return f()",
             "all_reduce raises .*: soon",
         ),
-        ("def all_reduce(tensor, secret, key): return 1", "asks for 'secret', 'key'.*can have mesh, rank"),
+        ("def all_reduce(tensor, secret, key): return 1", "asks for 'secret', 'key'.*can have tensor, group"),
         ("def all_reduce(tensor, *, secret): return 1", "asks for 'secret'"),
     ],
 )
