@@ -27,6 +27,9 @@ THOROUGH_FACTOR = 20  # profile "thorough"
 SHRINK_BUDGET_S = 20.0
 
 
+PROFILES = ("lockstep", "thorough")
+
+
 def register_profiles() -> None:
     """Make ``lockstep`` and ``thorough`` known to ``--hypothesis-profile``; neither writes an example database."""
     common: dict[str, Any] = {
@@ -36,8 +39,8 @@ def register_profiles() -> None:
         "report_multiple_bugs": False,
         "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
     }
-    settings.register_profile("lockstep", max_examples=DEFAULT_EXAMPLES, **common)
-    settings.register_profile("thorough", max_examples=DEFAULT_EXAMPLES * THOROUGH_FACTOR, **common)
+    settings.register_profile(PROFILES[0], max_examples=DEFAULT_EXAMPLES, **common)
+    settings.register_profile(PROFILES[1], max_examples=DEFAULT_EXAMPLES * THOROUGH_FACTOR, **common)
 
 
 def examples_for(max_examples: int | None) -> int:

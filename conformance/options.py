@@ -11,9 +11,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal
 
+import hypothesis
+import hypothesis.errors
 import pytest
 
 from conformance import mutants, scenarios
+from conformance.forall import PROFILES
 from conformance.ledger import Ledger, LedgerError, UnknownClaim
 from impls.locate import ImplementationError, Kind, locate
 
@@ -115,6 +118,13 @@ def choose(config: pytest.Config) -> Choice:
         raise pytest.UsageError(str(error)) from None
     if option.scenario is not None and option.scenario not in (known := scenarios.ids()):
         raise pytest.UsageError(_unknown("scenario", option.scenario, known, "pytest --list-scenarios"))
+    if option.explain and option.scenario is None:
+        raise pytest.UsageError(
+            f"--explain tells one failure mode: add --scenario=NAME. What exists: {', '.join(scenarios.ids())}"
+        )
+    profile = config.getoption("--hypothesis-profile", None)
+    if profile and not _is_profile(profile):
+        raise pytest.UsageError(_unknown("hypothesis profile", profile, PROFILES, "README.md, How to read the report"))
     return choice
 
 
@@ -124,6 +134,7 @@ def rerun_options(choice: Choice, impl: str, seed: str | None, profile: str | No
     parts = [] if spec in (None, DEFAULT_IMPL) else [f"--impl={spec}"]
     if any(chosen.name == impl and chosen.breaks is not None for chosen in choice.impls):
         parts.append(f"--mutants={choice.mutants}" if choice.mutants == "full" else "--mutants")
+    parts += [f"--scenario={choice.scenario}"] if choice.scenario is not None else []
     parts += [f"--hypothesis-seed={seed}"] if seed is not None else []
     parts += [f"--hypothesis-profile={profile}"] if profile is not None else []
     return parts
@@ -140,6 +151,14 @@ def _mutant(found: mutants.Mutant) -> Chosen:
     return dataclasses.replace(_locate(found.spec), name=found.name, breaks=found.breaks)
 
 
+def _is_profile(name: str) -> bool:
+    try:
+        hypothesis.settings.get_profile(name)
+    except hypothesis.errors.InvalidArgument:
+        return False
+    return True
+
+
 def _distinct(impls: Sequence[Chosen]) -> tuple[Chosen, ...]:
     """Two files of one name are shown by what was typed."""
     names = [chosen.name for chosen in impls]
@@ -152,6 +171,7 @@ def _report_folder(config: pytest.Config) -> Path:
     """The report folder; one that was asked for is made and tried now, not when all the work is done."""
     asked = config.option.report
     folder = config.invocation_params.dir / asked if asked else config.rootpath / DEFAULT_REPORT
+    folder = Path(os.path.normpath(folder))
     if hasattr(config, "workerinput"):
         return folder
     try:

@@ -20,11 +20,28 @@ from conformance.collect import SUITE
 from conformance.journal import Gathered, Planned
 from conformance.options import Chosen
 from conformance.ruling import STALE
-from conformance.verdict import Claim, ImplInfo, Record, Result, ScenarioStory, Tier, Verdict
+from conformance.verdict import Claim, ImplInfo, Record, Result, ScenarioStory, Text, Tier, Verdict
 
 DIED = "the worker process that ran this check died before it could say"
 NEVER = "the run ended before this check was begun"
 NO_CHECK = "the suite has no check for this claim yet"
+
+HINTS = {
+    Verdict.CRASHES: Text(
+        en="Read the exception, and the line of your own code that it names. Nothing is said yet about values.",
+        fa="متن خطا و خطی از کد خودتان را که نام برده است بخوانید. دربارهٔ مقدارها هنوز چیزی گفته نشده است.",
+    ),
+    Verdict.HANGS: Text(
+        en="See who waits for whom, and in which call: some rank never makes the call that the others wait for, or "
+        "makes another one first.",
+        fa="ببینید چه کسی در کدام فراخوانی منتظر کیست: رتبه‌ای فراخوانی‌ای را که بقیه منتظر آن‌اند هرگز انجام نمی‌دهد یا "
+        "پیش از آن فراخوانی دیگری دارد.",
+    ),
+}
+FIX_THE_IMPORT = Text(
+    en="Make it importable first: nothing of it was examined.",
+    fa="نخست کاری کنید که import شود: هیچ چیز آن بررسی نشده است.",
+)
 
 _RANK = {Tier.CORE: 0, Tier.CONTRACT: 1, Tier.EXOTIC: 2}
 _STOPPED = frozenset({Verdict.CRASHES, Verdict.HANGS})
@@ -51,7 +68,7 @@ def assemble(gathered: Gathered, run: Run) -> Record:
     unloaded = {name for name, description in run.descriptions.items() if description.verdict is not None}
     despite = [planned.despite for planned in gathered.planned.values()]
     results = _with_blocked(results, despite, run.claims, unloaded)
-    results = [_with_hint(result, run.claims) for result in results]
+    results = [_with_hint(result, run.claims, unloaded) for result in results]
     results += [_not_checked(claim, chosen.name) for claim in run.unchecked for chosen in run.impls]
     return Record(
         suite=_suite(run.rootpath),
@@ -141,9 +158,12 @@ def _first_need(claim: str, claims: Mapping[str, Claim], is_broken: Callable[[st
     return found
 
 
-def _with_hint(result: Result, claims: Mapping[str, Claim]) -> Result:
-    wants = result.verdict.is_broken and result.claim in claims
-    return dataclasses.replace(result, hint=claims[result.claim].hint) if wants else result
+def _with_hint(result: Result, claims: Mapping[str, Claim], unloaded: Container[str]) -> Result:
+    """The claim's own hint is about wrong values; one that stopped before it gave any needs another."""
+    if not result.verdict.is_broken or result.claim not in claims:
+        return result
+    hint = FIX_THE_IMPORT if result.impl in unloaded else HINTS.get(result.verdict, claims[result.claim].hint)
+    return dataclasses.replace(result, hint=hint)
 
 
 def _not_checked(claim: str, impl: str) -> Result:
@@ -160,7 +180,7 @@ def _impls(run: Run, results: Iterable[Result]) -> tuple[ImplInfo, ...]:
                 path=chosen.path,
                 sha256=chosen.sha256,
                 blocks=known.blocks if known else (),
-                error=known.reason if known else "",
+                error="\n".join([*known.remarks, *filter(None, [known.reason])]) if known else "",
             )
         )
     if any(result.impl == SUITE for result in results):

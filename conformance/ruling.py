@@ -15,6 +15,7 @@ import pytest
 from conformance.checks import Description, failure_text, verdict_of
 from conformance.journal import Planned
 from conformance.judge import Broken, Judge, merged
+from conformance.last_words import kept
 from conformance.verdict import Evidence, RankReport, Result, Verdict, to_json
 from fixtures.world.outcome import Ending, Outcome, Outcomes, RanksFailed
 
@@ -127,5 +128,5 @@ def _rank(outcome: Outcome) -> RankReport:
     elif outcome.hang is not None:
         detail = f"{detail}\n{outcome.hang.verdict}\n{outcome.hang.stack}"
     return RankReport(
-        rank=outcome.rank, ending=outcome.ending.value, detail=detail, output=outcome.output[-MAX_OUTPUT:]
+        rank=outcome.rank, ending=outcome.ending.value, detail=detail, output=kept(outcome.output, MAX_OUTPUT)
     )

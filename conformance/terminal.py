@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import re
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 import pytest
 
+from conformance.collect import SUITE
+from conformance.last_words import telling
 from conformance.verdict import Record, Result, Tier, Verdict
+from impls.contract import ENTRIES
 
 # verdict -> letter; the word is the verdict itself
 LETTERS = {
@@ -28,8 +32,8 @@ LETTERS = {
 RED = frozenset({Verdict.VIOLATED, Verdict.HANGS, Verdict.CRASHES, Verdict.SUITE_ERROR, Verdict.LOST})
 MAX_LINES = 12  # of one field on a card; the report has all
 PROSE_WIDTH = 100
-MAX_WIDTH = 160  # of what a rank printed
-OUTPUT_LINES = 5  # of what a rank printed
+MAX_CARDS = 3  # of one claim and verdict
+_RAISED = re.compile(r"raised (\S+ at \S+:\d+)")
 
 
 def write(reporter: pytest.TerminalReporter, record: Record, *, explain: bool) -> None:
@@ -38,13 +42,17 @@ def write(reporter: pytest.TerminalReporter, record: Record, *, explain: bool) -
     for line in table(record):
         reporter.write_line(line)
     for info in record.impls:
-        if info.error:
-            reporter.write_line(f"{info.name}: {info.error}", yellow=True)
-    for group in _broken(record.results):
-        reporter.write_line("")
-        reporter.write_line(_title(group), red=True, bold=True)
-        for line in card(group):
-            reporter.write_line(line)
+        for line in (*info.error.splitlines(), *_nothing_examined(record, info.name)):
+            reporter.write_line(f"{info.name}: {line}", yellow=True)
+    unloaded = {(info.name, info.error) for info in record.impls if info.error}  # told above, once for all checks
+    for groups in _broken([result for result in record.results if (result.impl, result.message) not in unloaded]):
+        for group in groups[:MAX_CARDS]:
+            reporter.write_line("")
+            reporter.write_line(_title(group), red=True, bold=True)
+            for line in card(group):
+                reporter.write_line(line)
+        if (more := len(groups) - MAX_CARDS) > 0:
+            reporter.write_line(f"  and {more} more kinds of failure of {groups[0][0].claim} in the report")
     if explain:
         for story in record.scenarios:
             reporter.section(f"{story.id}: {story.title.en}", sep="-")
@@ -92,7 +100,7 @@ def card(group: Sequence[Result]) -> list[str]:
         "expected": f"{first.expected}{unit}" if first.expected else "",
         "observed": f"{first.observed}{unit}" if first.observed else "",
         "witness": first.witness,
-        **{name: _tail(text) for name, text in printed.items()},
+        **{name: telling(text) for name, text in printed.items()},
         "also": ", ".join(others[:4]) + (f" and {len(others) - 4} more" if len(others) > 4 else ""),
         "hint": first.hint.en,
         "rerun": first.rerun,
@@ -117,12 +125,33 @@ def mutant_lines(killed: Mapping[str, Iterable[str]], named: Mapping[str, Iterab
     return lines
 
 
-def _broken(results: Iterable[Result]) -> list[list[Result]]:
-    groups: dict[tuple[str, str, Verdict], list[Result]] = {}
+def _broken(results: Iterable[Result]) -> list[list[list[Result]]]:
+    """What is red, by implementation, claim and verdict, and within these by the fault: a card each."""
+    claims: dict[tuple[str, str, Verdict], dict[tuple[str, ...], list[Result]]] = {}
     for result in results:
         if result.verdict in RED:
-            groups.setdefault((result.impl, result.claim, result.verdict), []).append(result)
-    return list(groups.values())
+            groups = claims.setdefault((result.impl, result.claim, result.verdict), {})
+            groups.setdefault(_fault(result), []).append(result)
+    return [list(groups.values()) for groups in claims.values()]
+
+
+def _fault(result: Result) -> tuple[str, ...]:
+    """What tells two faults under one claim apart: the function that was examined, the place that raised."""
+    _, _, parameters = result.case.partition("[")
+    functions = tuple(name for name in re.split(r"[-\]]", parameters) if name in ENTRIES)
+    places = tuple(dict.fromkeys(_RAISED.findall(result.message))) if result.verdict is Verdict.CRASHES else ()
+    return functions + places[:1]
+
+
+def _nothing_examined(record: Record, impl: str) -> list[str]:
+    """One line where not a single check of this implementation could run."""
+    results = [result for result in record.results if result.impl == impl and result.verdict is not Verdict.NOT_CHECKED]
+    error = next(info.error for info in record.impls if info.name == impl)
+    if error and results and all(result.message == error for result in results):
+        return [f"nothing was examined: all {len(results)} checks wait for that"]
+    if any(result.verdict is not Verdict.NOT_PROVIDED for result in results) or impl == SUITE:
+        return []
+    return ["nothing was examined: no check in this run is about anything that it provides"]
 
 
 def _title(group: Sequence[Result]) -> str:
@@ -142,20 +171,13 @@ def _fields(fields: Mapping[str, str], *, max_lines: int) -> Iterable[str]:
 
 
 def _wrapped(line: str, name: str) -> list[str]:
-    """Prose in lines of a readable width; a command stays in one piece."""
-    if name in ("hint", "what", "also"):
-        return textwrap.wrap(line, PROSE_WIDTH, break_on_hyphens=False) or [""]
-    return [line if len(line) <= MAX_WIDTH or name == "rerun" else f"{line[:MAX_WIDTH]}…"]
+    """Lines of a readable width; a command stays in one piece."""
+    return [line] if name == "rerun" else textwrap.wrap(line, PROSE_WIDTH, break_on_hyphens=False) or [""]
 
 
 def _printable(text: str) -> str:
     """Text of a student's program without terminal escapes."""
     return "".join(char if char.isprintable() or char in "\n\t" else "�" for char in text)
-
-
-def _tail(text: str) -> str:
-    lines = text.strip().splitlines()
-    return "\n".join(lines if len(lines) <= OUTPUT_LINES else ["…", *lines[-OUTPUT_LINES:]])
 
 
 def _align(cell: str, width: int, column: int) -> str:

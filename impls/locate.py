@@ -202,12 +202,20 @@ def _unknown(spec: str, path: Path) -> str:
     everything = [*exists, *mutants()]
     if path.parent.is_dir() and (path.suffix == ".py" or len(path.parts) > 1):
         everything += [str(path.parent / entry.name) for entry in path.parent.iterdir()]
-    near = difflib.get_close_matches(spec, everything, n=1)
-    guess = f" Did you mean {near[0]}?" if near else ""
+    near = _near_mutants(spec) if spec.startswith("mutants") else difflib.get_close_matches(spec, everything, n=1)
+    guess = f" Did you mean {' or '.join(near)}?" if near else ""
     return (
         f"--impl={spec}: there is no implementation of this name and no such path.{guess} "
         f"There are {', '.join(exists)}, {len(mutants())} mutants (mutants/NAME), and any .py file or folder."
     )
+
+
+def _near_mutants(spec: str) -> list[str]:
+    """Up to five mutants whose names share most with what was asked for: whole stems count before letters."""
+    stems = [word[:5] for word in spec.removeprefix("mutants").strip("/.").split("_") if len(word) > 2]
+    shared = {name: sum(stem in name for stem in stems) for name in mutants()}
+    by_stem = sorted((name for name, count in shared.items() if count), key=lambda name: -shared[name])
+    return by_stem[:5] or difflib.get_close_matches(spec, mutants(), n=3, cutoff=0.5)
 
 
 def _sha256(path: Path) -> str:

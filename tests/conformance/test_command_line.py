@@ -43,6 +43,9 @@ def place(make_place):
         (["--scenario=no-such-thing"], ["no-such-thing", "--list-scenarios"]),
         (["--report=notes.txt/below"], ["notes.txt/below", "--report=FOLDER"]),
         (["--mutants=some"], ["some"]),
+        (["--explain"], ["--scenario=NAME", "pipeline-send-send"]),
+        (["--hypothesis-profile=thorou"], ["thorou", "'thorough'"]),
+        (["--impl=mutants/no_divide"], ["mutants/ddp_divides_by_two"]),
     ],
     ids=lambda value: value[0],
 )
@@ -91,6 +94,17 @@ def test_listing_scenarios_runs_nothing(place):
 def test_report_folder_that_does_not_exist_is_made(place):
     assert place.run("--report=deep/below", "-k", "fine").status == 0
     assert (place.folder / "deep" / "below").is_dir()
+
+
+def test_report_folder_is_told_in_its_shortest_form(place):
+    done = place.run("--report=deep/../deep/below", "-k", "fine")
+    assert f"report in {place.folder}/deep/below" in done.text
+
+
+def test_section_chooses_its_claims_whatever_their_ids(place):
+    done = place.run("--claim=loop")
+    assert {result["claim"] for result in done.record["results"]} >= {"loop.mean", "calls.bubble-fraction"}
+    assert not any(result["claim"].startswith("collectives") for result in done.record["results"])
 
 
 def test_two_files_of_one_name_are_both_shown(make_place):
