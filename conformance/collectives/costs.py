@@ -193,8 +193,8 @@ def judge_steps(judge: Judge, counted: Count, formula: str, expected: int) -> No
     for rank, sent in enumerate(counted.sent):
         if len(sent.messages) != expected:
             judge.violated(
-                f"rank {rank} of {counted.world_size} sent {len(sent.messages)} messages: "
-                f"{traffic.described(sent.messages)}",
+                f"rank {rank} of {counted.world_size} sent {len(sent.messages)} messages"
+                + (f": {traffic.described(sent.messages)}" if sent.messages else ""),
                 expected=f"{formula} = {expected}",
                 observed=len(sent.messages),
                 witness=Witness.TRACE,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 import torch
@@ -19,6 +20,7 @@ from fixtures.world.outcome import Outcomes
 
 def judge_sums(judge: Judge, case: Case, results: Sequence[Tensor], outcomes: Outcomes) -> None:
     """Every rank's result is the sum over ranks: bit for bit for exact values, else within the any-order bound."""
+    case = dataclasses.replace(case, src=0)  # a sum has no root to be told
     inputs = case.inputs()
     for rank, result in enumerate(results):
         comparison = sum_comparison(result, inputs, exact=case.is_exact, what=f"rank {rank}, {case}")
@@ -75,6 +77,7 @@ def judge_copies(
 
 def judge_parts(judge: Judge, case: Case, parts: Sequence[Tensor], outcomes: Outcomes) -> None:
     """The ranks' parts joined in rank order are the flat sum, padding at its end, and none is larger than its share."""
+    case = dataclasses.replace(case, src=0)  # a sum has no root to be told
     numel = case.numel
     padding = sum(part.numel() for part in parts) - numel
     sizes = [part.numel() for part in parts]
@@ -122,6 +125,7 @@ def judge_memory(
 
     ``untouched_rank`` must be as it was in any case (a broadcast's root).
     """
+    case = dataclasses.replace(case, src=max(untouched_rank, 0))
     for rank, (memory, result) in enumerate(values):
         given = case.inputs()[rank]
         before, _ = lay_out(given, case.layout)

@@ -37,9 +37,7 @@ def _judge(judge: Judge, sizes: list[int], cap: int) -> None:
     elif len(sizes) == 1:
         fault = "one all-reduce for everything"
     if fault:
-        judge.violated(
-            fault, expected=f"buckets of {cap / MIB:g} MiB", observed=told, witness=Witness.TRACE, unit="MiB"
-        )
+        judge.violated(fault, expected=f"buckets of {cap / MIB:g}", observed=told, witness=Witness.TRACE, unit="MiB")
     judge.holds(
         expected=f"at most {cap / MIB:g}, filled but for the last (and torch's first)",
         observed=told,
