@@ -22,6 +22,7 @@ from impls.locate import ImplementationError, Kind, locate
 
 DEFAULT_IMPL = "reference"
 DEFAULT_REPORT = Path("reports") / "out"
+RERUN_REPORT = "reports/rerun"  # so that looking at one case again does not replace the report of the whole run
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -137,7 +138,7 @@ def rerun_options(choice: Choice, impl: str, seed: str | None, profile: str | No
     parts += [f"--scenario={choice.scenario}"] if choice.scenario is not None else []
     parts += [f"--hypothesis-seed={seed}"] if seed is not None else []
     parts += [f"--hypothesis-profile={profile}"] if profile is not None else []
-    return parts
+    return [*parts, f"--report={RERUN_REPORT}"]
 
 
 def _locate(spec: str) -> Chosen:

@@ -140,4 +140,4 @@ def test_file_is_shown_by_its_name_and_rerun_by_its_path(make_place):
     done = place.run("--impl=a/ddp.py", "-k", "fine")
     (result,) = done.record["results"]
     assert result["impl"] == "ddp.py"
-    assert result["rerun"].endswith("--impl=a/ddp.py")
+    assert result["rerun"].endswith("--impl=a/ddp.py --report=reports/rerun")

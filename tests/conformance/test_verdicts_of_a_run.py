@@ -177,7 +177,9 @@ def test_blocked_result_names_the_broken_claim_that_it_needs(done):
 
 
 def test_rerun_command_chooses_the_case_and_the_implementation(done):
-    assert done.result("test_raises", "mine.py")["rerun"].endswith("::test_raises[mine.py]' --impl=mine.py")
+    assert done.result("test_raises", "mine.py")["rerun"].endswith(
+        "::test_raises[mine.py]' --impl=mine.py --report=reports/rerun"
+    )
 
 
 def test_ranks_of_a_crash_say_how_they_ended_and_what_they_printed(done):
