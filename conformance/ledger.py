@@ -57,7 +57,7 @@ class Ledger:
     claims: Mapping[str, Claim]
 
     @classmethod
-    def load(cls, home: Path = HOME, killed: Path = KILLED) -> Ledger:
+    def load(cls, home: Path = HOME, killed: Path | None = None) -> Ledger:
         """Read ``home/*/claims.toml``, and from ``killed`` (where there is one) which mutants break which claim.
 
         Raises LedgerError with every problem found, each with its file and claim.
@@ -84,7 +84,7 @@ class Ledger:
         if not problems:
             links = [*_broken_links(claims), *_cycles(claims)]
             problems += [f"{files[claim]}: {claim}: {problem}" for claim, problem in links]
-        killers = _killers(killed, claims, problems)
+        killers = _killers(killed or (KILLED if home == HOME else home / KILLED.name), claims, problems)
         if problems:
             raise LedgerError("the ledger of claims does not hold together:\n  " + "\n  ".join(problems))
         return cls({name: dataclasses.replace(c, killed_by=killers.get(name, ())) for name, c in claims.items()})
