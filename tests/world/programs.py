@@ -166,6 +166,13 @@ def print_for_ever(ctx: RankContext) -> None:
         os.write(1, b"x" * 65536)
 
 
+def lock_beside_a_printer(ctx: RankContext) -> None:
+    """Ranks 0 and 1 send to each other first; the last rank prints and prints."""
+    if ctx.rank == 2:
+        print_for_ever(ctx)
+    dist.send(torch.ones(1), 1 - ctx.rank)
+
+
 def print_everywhere(ctx: RankContext) -> None:
     print("from python")
     print("from stderr", file=sys.stderr)

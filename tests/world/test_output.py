@@ -30,6 +30,12 @@ def test_printing_for_ever_ends_at_the_deadline(worlds: WorldPool) -> None:
         assert outcome.output_bytes > 0
 
 
+def test_a_rank_that_prints_without_pause_hides_no_deadlock(worlds: WorldPool) -> None:
+    outcomes = worlds.world(3).run(programs.lock_beside_a_printer, deadline_s=60.0)
+    assert [outcome.ending for outcome in outcomes[:2]] == [Ending.HUNG, Ending.HUNG]
+    assert [outcome.hang.deadlock for outcome in outcomes[:2]] == [True, True]
+
+
 def test_a_closed_stdout_is_open_again_for_the_next_program(worlds: WorldPool) -> None:
     world = worlds.world(2)
     assert world.run(programs.close_stdout).all_returned
