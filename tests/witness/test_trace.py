@@ -152,7 +152,8 @@ def test_an_asynchronous_operation_is_waited_for_after_its_issue(worlds: WorldPo
     for outcome in worlds.world(3).run(traced.asynchronous):
         (op,) = outcome.operations
         issued, waited = (mark.at_ns for mark in outcome.marks)
-        assert op.issued_ns < issued < op.waited_ns <= op.done_ns < waited
+        assert op.issued_ns < issued < op.waited_ns < waited
+        assert op.issued_ns < op.done_ns < waited  # a mark may have seen it complete before anybody waited
 
 
 def test_an_operation_found_complete_by_asking_is_done_without_a_wait(worlds: WorldPool) -> None:
