@@ -45,13 +45,19 @@ def main(arguments: list[str] | None = None) -> int:
     if message := _unknown(options.names):
         print(message, file=sys.stderr)
         return 2
+    if options.json:  # a place that cannot be written is said before minutes of measuring
+        try:
+            options.json.parent.mkdir(parents=True, exist_ok=True)
+            options.json.touch()
+        except OSError as error:
+            print(f"--json {options.json} cannot be written: {error.strerror}; choose another path", file=sys.stderr)
+            return 2
     ratios: list[Ratio] = []
     for name in options.names or sorted(BENCHMARKS):
         for ratio in BENCHMARKS[name]():
             ratios.append(ratio)
             print(_line(ratio), flush=True)
     if options.json:
-        options.json.parent.mkdir(parents=True, exist_ok=True)
         options.json.write_text(json.dumps([ratio.as_json() for ratio in ratios], indent=2) + "\n", encoding="utf-8")
     return 0 if all(ratio.holds for ratio in ratios) else 1
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import socket
 from typing import Any
@@ -10,8 +9,8 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from conformance.asks import asks_for
 from fixtures.world.context import RankContext
-from impls.contract import SYNONYMS
 from impls.handover import NotProvided
 
 ADDRESS = "127.0.0.1"
@@ -55,25 +54,15 @@ def as_it_likes(ctx: RankContext, *, port: int) -> dict[str, Any]:
 
 def _init(ctx: RankContext, wanted: str, **ways: Any) -> None:
     assert ctx.impl is not None
-    function = ctx.impl.get("init_group")
-    if function is not None and not takes(function, wanted):
+    if ctx.impl.get("init_group") is not None and not asks_for(ctx.impl, "init_group", wanted):
         raise NotProvided(f"init_group takes no {wanted}: this way to meet is not offered")
     ctx.impl.call("init_group", rank=ctx.rank, world_size=ctx.world_size, **ways)
-
-
-def takes(function: Any, name: str) -> bool:
-    """Whether a function has a parameter of this name of the contract, in any of its spellings."""
-    try:
-        found = inspect.signature(function).parameters
-    except (TypeError, ValueError):
-        return False
-    return any(spelling in found for spelling in (name, *SYNONYMS.get(name, ())))
 
 
 def offers(ctx: RankContext) -> list[str]:
     """The ways to meet that the implementation's `init_group` has a parameter for."""
     assert ctx.impl is not None
-    return [name for name in ("init_file", "port") if takes(ctx.impl.get("init_group"), name)]
+    return [name for name in ("init_file", "port") if asks_for(ctx.impl, "init_group", name)]
 
 
 def _describe(ctx: RankContext) -> dict[str, Any]:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import inspect
 from typing import Any
 
 import torch
 from torch import nn
 
+from conformance.asks import asks_for
 from conformance.loop.programs import replica
 from fixtures import models
 from fixtures.witness import compute
 from fixtures.world.context import RankContext
-from impls.contract import SYNC_METHODS, SYNONYMS
+from impls.contract import SYNC_METHODS
 
 INSIDE = "no-sync"  # begin and end marks around what runs in no_sync()
 AT_REST = "at rest"
@@ -23,16 +23,6 @@ AT_REST = "at rest"
 def window(step: int) -> str:
     """The name of the wire window around a step's backward and the end of its reduction."""
     return f"gradients of step {step}"
-
-
-def takes_cap(ctx: RankContext) -> bool:
-    """Whether the wrapper can be told the size of its buckets."""
-    assert ctx.impl is not None
-    try:
-        found = inspect.signature(ctx.impl.get("DataParallel")).parameters
-    except (TypeError, ValueError):
-        return False
-    return any(name in found for name in ("bucket_cap_mb", *SYNONYMS["bucket_cap_mb"]))
 
 
 def deep(ctx: RankContext, num_layers: int, width: int) -> nn.Module:
@@ -93,7 +83,7 @@ def _accumulate(ctx: RankContext, built: Any, rows: list[torch.Tensor]) -> None:
 
 def overlapping(ctx: RankContext, *, steps: int) -> dict[str, Any]:
     """Steps of a model that needs several buckets: small ones where the wrapper can be told, else a large model."""
-    if takes_cap(ctx):
+    if asks_for(ctx.impl, "DataParallel", "bucket_cap_mb"):
         return step(ctx, num_layers=6, width=models.WIDE, steps=steps, bucket_cap_mb=1.0, watch=True)
     return step(ctx, num_layers=60, width=models.WIDE, steps=steps, watch=True)
 
@@ -101,7 +91,7 @@ def overlapping(ctx: RankContext, *, steps: int) -> dict[str, Any]:
 def sixty_mebibytes(ctx: RankContext, *, bucket_cap_mb: float | None = None) -> dict[str, Any]:
     """Two steps of 60 layers of 1 MiB; torch lays its buckets out anew between them."""
     report = step(ctx, num_layers=60, width=models.WIDE, steps=2, bucket_cap_mb=bucket_cap_mb)
-    return report | {"takes_cap": takes_cap(ctx)}
+    return report | {"takes_cap": asks_for(ctx.impl, "DataParallel", "bucket_cap_mb")}
 
 
 def memory(ctx: RankContext, *, num_layers: int, width: int) -> dict[str, int]:
