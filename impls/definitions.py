@@ -31,7 +31,8 @@ def is_stub(value: Any) -> bool:
     node = tree.body[0]
     if isinstance(node, ast.ClassDef):
         init = next((n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == "__init__"), None)
-        return _is_empty(node.body) if init is None else _only_refuses(init.body)
+        inherits = any(not is_library(base) for base in value.__mro__[1:])
+        return _is_empty(node.body) and not inherits if init is None else _only_refuses(init.body)
     return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (
         _is_empty(node.body) or _only_refuses(node.body)
     )

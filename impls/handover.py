@@ -53,6 +53,24 @@ def arguments(
     return _spread(named, chosen, available)
 
 
+def takes(target: Any, parameter: str) -> bool:
+    """Whether the signature of `target` has `parameter`, in any spelling that is understood."""
+    names = _parameters(target)
+    return any(spelling in names for spelling in (parameter, *SYNONYMS.get(parameter, ())))
+
+
+def takes_any_keyword(target: Any) -> bool:
+    """Whether `target` has a ``**kwargs``."""
+    return any(found.kind is inspect.Parameter.VAR_KEYWORD for found in _parameters(target).values())
+
+
+def _parameters(target: Any) -> Mapping[str, inspect.Parameter]:
+    try:
+        return inspect.signature(target).parameters
+    except (TypeError, ValueError):  # nothing, or a builtin
+        return {}
+
+
 def cannot_be_called(target: Callable[..., Any], entry: Entry) -> str | None:
     """Why nothing that the contract offers under this name fills the parameters of `target`; None when it can be."""
     offered = dict.fromkeys(name for order in entry.orders for name in (*order, *_EVERYWHERE))

@@ -16,7 +16,7 @@ from typing import Any
 
 from impls.contract import BLOCKS, ENTRIES, Entry
 from impls.definitions import is_library, is_stub, place
-from impls.handover import NotProvided, arguments, cannot_be_called
+from impls.handover import NotProvided, arguments, cannot_be_called, takes, takes_any_keyword
 from impls.locate import (
     BrokenSyntax,
     EmptyFolder,
@@ -109,8 +109,10 @@ class Implementation:
         unknown = [_unknown_key(key) for key in keys if key not in ENTRIES]
         return [*unknown, *(found.reason for found in self._found.values() if found.reason and found.was_meant)]
 
-    def call(self, name: str, **available: Any) -> Any:
+    def call(self, name: str, further: Mapping[str, Any] | None = None, **available: Any) -> Any:
         """Call what is provided for `name`; `available` are values under the contract's parameter names.
+
+        `further` are values that it gets by name, too, or in its ``**kwargs``.
 
         Raises `NotProvided` when there is nothing, when a parameter cannot be filled, or when the implementation itself
         raises NotImplementedError.
@@ -118,7 +120,10 @@ class Implementation:
         found = self._found[name]
         if found.reason is not None:
             raise NotProvided(found.reason)
-        args, kwargs = arguments(found.value, ENTRIES[name], available)
+        rest = dict(further or {})
+        args, kwargs = arguments(found.value, ENTRIES[name], available | rest)
+        if takes_any_keyword(found.value):
+            kwargs |= {key: value for key, value in rest.items() if not takes(found.value, key)}
         return self.invoke(found.value, *args, **kwargs)
 
     def invoke(self, target: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
