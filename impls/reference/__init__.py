@@ -25,11 +25,13 @@ from impls.reference.collectives import (
 from impls.reference.cures import cure_missing_broadcast, cure_pipeline_send_send
 from impls.reference.data_parallel import DataParallel
 from impls.reference.loop import batch_slice, train
+from impls.reference.mixed_precision import MixedPrecision
 
 __all__ = [
     "RECV_TIMEOUT_S",
     "DataParallel",
     "GlooMesh",
+    "MixedPrecision",
     "average_gradients",
     "batch_slice",
     "broadcast_parameters",
