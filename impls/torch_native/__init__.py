@@ -18,16 +18,20 @@ from impls.torch_native.data_parallel import (
     sum_gradients,
     train,
 )
+from impls.torch_native.fsdp import fully_shard
 from impls.torch_native.manifest import MANIFEST
+from impls.torch_native.zero import ShardedOptimizer
 
 __all__ = [
     "MANIFEST",
     "DataParallel",
+    "ShardedOptimizer",
     "all_gather",
     "all_reduce",
     "average_gradients",
     "broadcast",
     "broadcast_parameters",
+    "fully_shard",
     "gather_parameters",
     "init_group",
     "reduce_scatter",
