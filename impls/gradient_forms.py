@@ -23,8 +23,8 @@ class Trial(nn.Module):
         self.weight = nn.Parameter(torch.zeros(PER_RANK * world_size, dtype=dtype))
 
     def forward(self, gradient: Tensor) -> Tensor:
-        """A scalar."""
-        return (self.weight * gradient.to(self.weight.dtype)).sum()
+        """A scalar in FP32: a float16 loss would have the scale itself for its gradient, and 2**16 is inf there."""
+        return (self.weight.float() * gradient).sum()
 
 
 def gradient_of(rank: int, world_size: int) -> Tensor:
