@@ -455,7 +455,7 @@ def _entries() -> dict[str, Entry]:
         names = [name for name in (*protocol.__annotations__, *vars(protocol)) if not name.startswith("_")]
         for name in names:
             member = vars(protocol).get(name)
-            orders = (tuple(inspect.signature(member).parameters)[1:],) if callable(member) else ()
+            orders = (_order(member),) if callable(member) else ()
             found[name] = Entry(
                 name=name,
                 block=block,
@@ -464,6 +464,12 @@ def _entries() -> dict[str, Entry]:
                 doc=inspect.getdoc(member) or "" if callable(member) else "",
             )
     return found
+
+
+def _order(member: Callable[..., Any]) -> tuple[str, ...]:
+    """The parameters of a Protocol's method but ``self`` and ``**kwargs``."""
+    _, *parameters = inspect.signature(member).parameters.values()
+    return tuple(found.name for found in parameters if found.kind is not found.VAR_KEYWORD)
 
 
 ENTRIES: Mapping[str, Entry] = _entries()

@@ -10,6 +10,7 @@ The stages are those of ZeRO, by name: "ddp", "1" (optimizer state sharded), "2"
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeGuard
 
@@ -33,6 +34,8 @@ STAGES: Mapping[str, str] = {  # stage -> the name of the contract that provides
     "3": "fully_shard",
     "mixed": "MixedPrecision",
 }
+_Forms = dict[tuple[str, torch.dtype], bool]
+_known_forms: weakref.WeakKeyDictionary[Implementation, _Forms] = weakref.WeakKeyDictionary()  # tried once each
 Groups = Callable[[nn.Module], list[dict[str, Any]]]  # the parameter groups of a module
 
 
@@ -239,8 +242,6 @@ def _fully_sharded(
 class _Maker:
     """Builds the optimizers of one stage, in whichever form the implementation has them."""
 
-    _wants_mean: dict[tuple[int, str, torch.dtype], bool] = {}  # noqa: RUF012  # found once for each implementation
-
     def __init__(
         self,
         impl: Implementation,
@@ -277,10 +278,11 @@ class _Maker:
     def takes_the_mean(self, dtype: torch.dtype) -> bool:
         """Whether ``step()`` wants gradients that are averaged already."""
         world_size = dist.get_world_size(self._group)
-        key = (id(self._impl), self._entry, dtype)
+        known = _known_forms.setdefault(self._impl, {})
+        key = (self._entry, dtype)
         if world_size == 1:
             return False
-        if key not in self._wants_mean:
+        if key not in known:
             trial = gradient_forms.Trial(world_size, dtype)
             optimizer = self(trial, list(trial.parameters()), {"lr": 2.0**-4})
             trainer = Trainer(
@@ -289,8 +291,8 @@ class _Maker:
             trainer.backward(trainer(gradient_forms.gradient_of(dist.get_rank(self._group), world_size)))
             trainer.finish()
             trainer.step()
-            self._wants_mean[key] = gradient_forms.follows_single_ranks(trial, self._group)
-        return self._wants_mean[key]
+            known[key] = gradient_forms.follows_single_ranks(trial, self._group)
+        return known[key]
 
 
 def _stage_of(entry: str) -> str:

@@ -28,7 +28,7 @@ class Listener:
                 own = [attribute for attribute, p in layer._parameters.items() if p is not None]
                 setattr(layer, _NAMES, {attribute: f"{name}.{attribute}".lstrip(".") for attribute in own})
                 # A bound method, so that a copy of the layer has one bound to the copy.
-                layer.forward = types.MethodType(_telling(layer.forward), layer)  # type: ignore[method-assign]
+                layer.forward = types.MethodType(_telling(layer.forward), layer)
 
     @property
     def names(self) -> set[str]:
