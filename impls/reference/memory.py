@@ -145,5 +145,5 @@ def _num_sharded(stage: Stage | str) -> int:
 
 def _positive(name: str, value: int) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name} is {value!r}; give a whole number of at least 1, such as {name}=8")
+        raise ValueError(f"{name} is {value!r}; give a whole number of at least 1")
     return value
