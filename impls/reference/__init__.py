@@ -26,12 +26,16 @@ from impls.reference.cures import cure_missing_broadcast, cure_pipeline_send_sen
 from impls.reference.data_parallel import DataParallel
 from impls.reference.loop import batch_slice, train
 from impls.reference.mixed_precision import MixedPrecision
+from impls.reference.zero1 import ShardedOptimizer
+from impls.reference.zero2 import Zero2Optimizer
 
 __all__ = [
     "RECV_TIMEOUT_S",
     "DataParallel",
     "GlooMesh",
     "MixedPrecision",
+    "ShardedOptimizer",
+    "Zero2Optimizer",
     "average_gradients",
     "batch_slice",
     "broadcast_parameters",
