@@ -1,0 +1,18 @@
+"""The weight decay of parameter groups is that of the optimizer's default."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+
+from impls.reference import mixed_precision as right
+
+BREAKS = ("zero.equivalence",)
+
+
+class MixedPrecision(right.MixedPrecision):
+    """As the reference, but for the fault."""
+
+    def _update(self, parameter: Tensor, group: dict[str, Any]) -> None:
+        super()._update(parameter, {**group, "weight_decay": self.defaults["weight_decay"]})
