@@ -50,12 +50,16 @@ def stage(
     reshard_after_forward: bool | None = None,
     bucket_cap_mb: float | None = None,
     extras: Mapping[str, Any] | None = None,
+    mixed: bool = False,
+    wants_mean: bool | None = None,
     **options: Any,
 ) -> Trainer:
     """`module` and its optimizer under stage `name`; `options` are the optimizer's (lr, momentum, betas, ...).
 
     `groups` makes the parameter groups of the module (default: all its parameters in one); `extras` are for mixed
-    precision (init_scale, growth_interval, master). Raises `NotProvided` for what the implementation does not take.
+    precision (init_scale, growth_interval, master). With `mixed`, the optimizer on the shards of stage "3" is the
+    implementation's own `MixedPrecision`. `wants_mean` says what is found out by trying otherwise, which takes real
+    ranks and tensors with values. Raises `NotProvided` for what the implementation does not take.
     """
     if name not in STAGES:
         raise ValueError(f"there is no stage {name!r}; the stages are {', '.join(STAGES)}")
@@ -66,9 +70,13 @@ def stage(
         inner = optimizer_cls(_params(module, groups), **options)
         return Trainer(impl, name, module, wrapper=wrapped, optimizer=inner, group=group)
     if name == "3":
-        return _fully_sharded(impl, module, optimizer_cls, groups, group, reshard_after_forward, options)
+        if mixed and (reason := impl.reason(STAGES["mixed"])) is not None:
+            raise NotProvided(reason)
+        on_shards = _Maker(impl, STAGES["mixed"], optimizer_cls, group, extras or {}) if mixed else None
+        return _fully_sharded(impl, module, on_shards or optimizer_cls, groups, group, reshard_after_forward, options)
     make = _Maker(impl, STAGES[name], optimizer_cls, group, extras or {})
-    wants_mean = make.takes_the_mean(next(iter(module.parameters())).dtype)
+    if wants_mean is None:
+        wants_mean = make.takes_the_mean(next(iter(module.parameters())).dtype)
     optimizer = make(module, _params(module, groups), options)
     trainer = Trainer(impl, name, module, wrapper=module, optimizer=optimizer, group=group)
     trainer.wants_mean = wants_mean
@@ -213,7 +221,7 @@ class Trainer:
 def _fully_sharded(
     impl: Implementation,
     module: nn.Module,
-    optimizer_cls: type[torch.optim.Optimizer],
+    optimizer_cls: type[torch.optim.Optimizer] | _Maker,
     groups: Groups | None,
     group: dist.ProcessGroup | None,
     reshard_after_forward: bool | None,
@@ -235,7 +243,11 @@ def _fully_sharded(
     if not callable(wrapper):
         raise UnusableResult(f"fully_shard returned {_called(wrapper)}, which cannot be called")
     owner = wrapper if isinstance(getattr(wrapper, "parameters", None), Callable) else module  # type: ignore[arg-type]
-    optimizer = optimizer_cls(_params(owner, groups), **options)
+    params = _params(owner, groups)
+    if isinstance(optimizer_cls, _Maker):
+        optimizer = optimizer_cls(owner, params, options)
+    else:
+        optimizer = optimizer_cls(params, **options)
     return Trainer(impl, "3", module, wrapper=wrapper, optimizer=optimizer, group=group, listener=listener)
 
 
