@@ -12,27 +12,26 @@ import torch
 import torch.distributed as dist
 from torch import nn
 from torch.distributed.fsdp import FullyShardedDataParallel, ShardingStrategy
+from torch.distributed.fsdp.wrap import CustomPolicy
 
 from impls.torch_native.fsdp import units
 
+Pair = tuple[dist.ProcessGroup, dist.ProcessGroup]
 
-def fsdp1(module: nn.Module, strategy: str, group: dist.ProcessGroup | None = None) -> FullyShardedDataParallel:
-    """`module` under ``ShardingStrategy[strategy]``: its layers are wrapped in place, then the root around them."""
+
+def fsdp1(module: nn.Module, strategy: str, group: dist.ProcessGroup | Pair | None = None) -> FullyShardedDataParallel:
+    """`module` under ``ShardingStrategy[strategy]``: its layers are units, as for `fully_shard`, and so is the root.
+
+    A hybrid strategy takes a pair of groups: to shard over, and to replicate over.
+    """
+    layers = frozenset(units(module))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=FutureWarning)  # NO_SHARD is deprecated in favour of DDP
-        chosen = set(units(module))
-        for parent in list(module.modules()):
-            for name, child in list(parent.named_children()):
-                if child in chosen:
-                    setattr(parent, name, _wrapped(child, strategy, group))
-        return _wrapped(module, strategy, group)
-
-
-def _wrapped(module: nn.Module, strategy: str, group: dist.ProcessGroup | None) -> FullyShardedDataParallel:
-    return FullyShardedDataParallel(
-        module,
-        process_group=group,
-        sharding_strategy=ShardingStrategy[strategy],
-        device_id=torch.device("cpu"),
-        use_orig_params=True,
-    )
+        return FullyShardedDataParallel(
+            module,
+            process_group=group,
+            sharding_strategy=ShardingStrategy[strategy],
+            auto_wrap_policy=CustomPolicy(lambda inner: inner in layers),
+            device_id=torch.device("cpu"),
+            use_orig_params=True,
+        )
