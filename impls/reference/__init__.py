@@ -24,6 +24,7 @@ from impls.reference.collectives import (
 )
 from impls.reference.cures import cure_missing_broadcast, cure_pipeline_send_send
 from impls.reference.data_parallel import DataParallel
+from impls.reference.fsdp import fully_shard
 from impls.reference.loop import batch_slice, train
 from impls.reference.mixed_precision import MixedPrecision
 from impls.reference.zero1 import ShardedOptimizer
@@ -41,6 +42,7 @@ __all__ = [
     "broadcast_parameters",
     "cure_missing_broadcast",
     "cure_pipeline_send_send",
+    "fully_shard",
     "gather_parameters",
     "init_group",
     "queue_mesh",

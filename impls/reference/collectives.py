@@ -41,9 +41,14 @@ def ring_allreduce(mesh: Mesh, rank: int, world_size: int, tensor: Tensor, out: 
     return total
 
 
-def ring_reduce_scatter(mesh: Mesh, rank: int, world_size: int, tensor: Tensor) -> Tensor:
-    """This rank's part of the sum: chunk `rank` of the flat sum as ``torch.tensor_split`` cuts it. [about numel/N]"""
-    chunks = [torch.empty_like(chunk) for chunk in _flat(tensor).tensor_split(world_size)]
+def ring_reduce_scatter(mesh: Mesh, rank: int, world_size: int, tensor: Tensor, in_place: bool = False) -> Tensor:
+    """This rank's part of the sum: chunk `rank` of the flat sum as ``torch.tensor_split`` cuts it. [about numel/N]
+
+    With `in_place` the sums are formed in `tensor` (contiguous), which saves as much memory; the part is a view of it.
+    """
+    chunks = list(_flat(tensor).tensor_split(world_size))
+    if not in_place:
+        chunks = [torch.empty_like(chunk) for chunk in chunks]
     _reduce_around_ring(mesh, rank, world_size, tensor, chunks)
     mesh.flush()
     return chunks[rank]
