@@ -11,6 +11,7 @@ element by element (SGD, Adam, ...) does not notice: a piece is to it what a par
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Iterable, Sequence
 
@@ -47,10 +48,11 @@ class Flat:
     def __init__(self, parameters: Sequence[Tensor], rank: int, world_size: int) -> None:
         self.parameters = parameters
         self.world_size = world_size
-        ends = torch.tensor([parameter.numel() for parameter in parameters]).cumsum(0).tolist()
+        ends = list(itertools.accumulate(parameter.numel() for parameter in parameters))
         self.places = {p: slice(end - p.numel(), end) for p, end in zip(parameters, ends, strict=True)}
         self.shard_numel = math.ceil(ends[-1] / world_size)
         self.buffer = parameters[0].new_zeros(world_size * self.shard_numel)
+        _refuse_common_memory(parameters)
         for parameter in parameters:
             self._move_in(parameter)
 
@@ -83,14 +85,14 @@ class Flat:
     def reduce(self, mesh: Mesh) -> None:
         """Reduce-scatter what was taken, and add this rank's shard of the mean to `gradient`."""
         whole = torch.full_like(self.buffer, -0.0) if self._incoming is None else self._incoming
-        shard = ring_reduce_scatter(mesh, mesh.rank, mesh.world_size, whole)
+        total = ring_reduce_scatter(mesh, mesh.rank, mesh.world_size, whole, in_place=True)
         for piece in self.pieces:
-            if piece.parameter in self._taken or not _is_negative_zero(shard[piece.within_shard][0]):
+            if piece.parameter in self._taken or not _is_negative_zero(total[piece.within_shard][0]):
                 self.used.add(piece)
+        mean = total / mesh.world_size  # a shard in memory of its own: the whole goes
+        self.gradient = mean if self.gradient is None else self.gradient.add_(mean)
         self._incoming = None
         self._taken.clear()
-        shard /= mesh.world_size
-        self.gradient = shard if self.gradient is None else self.gradient.add_(shard)
 
     def hand_over(self) -> None:
         """Give each piece's master its gradient, None for what no rank used."""
@@ -161,6 +163,15 @@ def pack(parameters: Iterable[Tensor], cap_bytes: float = math.inf) -> list[list
             runs.append(run)
         run.append(parameter)
     return runs
+
+
+def _refuse_common_memory(parameters: Sequence[Tensor]) -> None:
+    starts = [(p.untyped_storage()._cdata, p.storage_offset()) for p in parameters if p.numel()]
+    if len(set(starts)) < len(starts):
+        raise ValueError(
+            "two different parameters lie in the same memory, which moving them into a flat buffer would end. "
+            "Likely: tied by a.data = b.data; tie them by a = b, so that both names are one parameter."
+        )
 
 
 def _is_negative_zero(element: Tensor) -> bool:

@@ -2,21 +2,38 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
+from fixtures.witness import memory
 from fixtures.world.context import RankContext
 from impls.reference import ShardedOptimizer, Zero2Optimizer
 from tests.impls.programs import Zoo, backward, mean_over_ranks, same_model
 
 STAGES: dict[str, type[ShardedOptimizer]] = {"1": ShardedOptimizer, "2": Zero2Optimizer}
-CAP_MB = {"1": {}, "2": {"bucket_cap_mb": 0.0001}}  # a hundred bytes: many buckets
+MANY_BUCKETS: dict[str, dict[str, Any]] = {"1": {}, "2": {"bucket_cap_mb": 1e-4}}  # of a hundred bytes
+OPTIMIZERS: dict[str, tuple[type[torch.optim.Optimizer], dict[str, Any]]] = {
+    "SGD": (torch.optim.SGD, {"lr": 0.05}),
+    "momentum": (torch.optim.SGD, {"lr": 0.05, "momentum": 0.9, "nesterov": True}),
+    "Adam": (torch.optim.Adam, {"lr": 0.01, "amsgrad": True}),
+    "AdamW": (torch.optim.AdamW, {"lr": 0.01}),
+    "Adagrad": (torch.optim.Adagrad, {"lr": 0.01}),  # has its state from the beginning
+    "NAdam": (torch.optim.NAdam, {"lr": 0.01}),  # has two scalars in its state
+}
+
+
+def zoo() -> Zoo:
+    """Without batch statistics, in which a bias has no true gradient: Adam would make steps of its rounding."""
+    return same_model().eval()
 
 
 def two_groups(module: nn.Module) -> list[dict[str, Any]]:
-    """Matrices decay, at the usual rate; the others have a rate of their own. Frozen ones are among them."""
+    """Matrices decay; the others do not, and have a rate of their own."""
     parameters = list(module.parameters())
     return [
         {"params": [p for p in parameters if p.dim() > 1], "weight_decay": 0.1},
@@ -24,31 +41,417 @@ def two_groups(module: nn.Module) -> list[dict[str, Any]]:
     ]
 
 
-def alone(module: Zoo, optimizer: torch.optim.Optimizer, world_size: int, microbatches: int) -> None:
-    """One step of a single process with the mean of the ranks' gradients; None where no rank has one."""
+def sharded(stage: str, optimizer: str, module: nn.Module) -> ShardedOptimizer:
+    optimizer_cls, options = OPTIMIZERS[optimizer]
+    return STAGES[stage](two_groups(module), optimizer_cls, **options, **MANY_BUCKETS[stage])
+
+
+def plain(optimizer: str, module: nn.Module) -> torch.optim.Optimizer:
+    optimizer_cls, options = OPTIMIZERS[optimizer]
+    return optimizer_cls(two_groups(module), **options)
+
+
+def take_means(module: Zoo, world_size: int, microbatches: int = 1) -> None:
+    """The gradients that a single process would have: the mean over ranks, None where no rank has one."""
     means = mean_over_ranks(module, world_size, microbatches)
     for name, parameter in module.named_parameters():
         parameter.grad = means[name]
+
+
+def train(module: Zoo, optimizer: torch.optim.Optimizer, ctx: RankContext, steps: int, microbatches: int = 1) -> None:
+    """`steps` steps on this rank's rows, or on all ranks' where `optimizer` is a plain one; the rates fall."""
+    for step in range(steps):
+        optimizer.param_groups[1]["lr"] = 0.02 / (step + 1)
+        if isinstance(optimizer, ShardedOptimizer):
+            for microbatch in range(microbatches):
+                backward(module, ctx.rank, microbatch)
+        else:
+            take_means(module, ctx.world_size, microbatches)
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+def worst_difference(ours: Sequence[Tensor], theirs: Sequence[Tensor]) -> float:
+    pairs = zip(ours, theirs, strict=True)
+    return max(float((a - b).detach().abs().max()) for a, b in pairs if a.numel())
+
+
+def difference(module: nn.Module, other: nn.Module) -> float:
+    return worst_difference(list(module.parameters()), list(other.parameters()))
+
+
+# -- values ------------------------------------------------------------------------------------------------------------
+
+
+def trained(ctx: RankContext, stage: str, optimizer: str, microbatches: int) -> tuple[float, Tensor]:
+    """Worst difference from a single process after four steps, and all parameters in one."""
+    module, single = zoo(), zoo()
+    train(module, sharded(stage, optimizer, module), ctx, 4, microbatches)
+    train(single, plain(optimizer, single), ctx, 4, microbatches)
+    return difference(module, single), torch.cat([p.detach().flatten().double() for p in module.parameters()])
+
+
+class Oddly(nn.Module):
+    """A vector of `numel` elements, a number, and nothing."""
+
+    def __init__(self, numel: int, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.vector = nn.Parameter(torch.arange(numel).to(dtype))
+        self.number = nn.Parameter(torch.ones((), dtype=dtype))
+        self.nothing = nn.Parameter(torch.empty(0, 2, dtype=dtype))
+
+    def forward(self, rank: int) -> Tensor:
+        return (self.vector.abs().sum() + self.number.abs() * 3 + self.nothing.abs().sum()) * (2 * rank + 1)
+
+
+def few_elements(ctx: RankContext, stage: str, numel: int, dtype: torch.dtype) -> tuple[list[Tensor], int]:
+    """Parameters after a step of SGD, whose rate makes up for the mean of 2 rank + 1; elements of this rank."""
+    module = Oddly(numel, dtype)
+    optimizer = STAGES[stage](module.parameters(), torch.optim.SGD, lr=1 / ctx.world_size)
+    module(ctx.rank).backward()  # type: ignore[no-untyped-call]
+    optimizer.step()
+    held = sum(piece.end - piece.begin for flat in optimizer._flats for piece in flat.pieces)
+    return [p.detach() for p in module.parameters()], held
+
+
+def no_gradient_and_zero_gradient(ctx: RankContext, stage: str) -> list[Tensor]:
+    """Three parameters that start at 1 and decay by half a step: no gradient anywhere, a zero one, a -0.0 on rank 0."""
+    parameters = [nn.Parameter(torch.ones(5)) for _ in range(3)]
+    optimizer = STAGES[stage](parameters, torch.optim.SGD, lr=0.5, weight_decay=1.0)
+    parameters[1].grad = torch.zeros(5)
+    if ctx.rank == 0:
+        parameters[2].grad = torch.full((5,), -0.0)
+    optimizer.step()
+    return [parameter.detach() for parameter in parameters]
+
+
+def clipped(ctx: RankContext, stage: str, max_norm: float) -> tuple[float, float, int]:
+    """Worst difference from a single process that clips; of the norms; and how often gradients were reduced."""
+    module, single = zoo(), zoo()
+    ours, theirs = sharded(stage, "momentum", module), plain("momentum", single)
+    for _ in range(2):
+        backward(module, ctx.rank)
+        take_means(single, ctx.world_size)
+        norm = ours.clip_grad_norm_(max_norm)
+        ctx.mark("clipped")
+        expected = nn.utils.clip_grad_norm_(single.parameters(), max_norm)
+        for optimizer in (ours, theirs):
+            optimizer.step()
+            optimizer.zero_grad()
+    return difference(module, single), abs(float(norm) - float(expected)) / float(expected), len(ours._flats)
+
+
+def bf16(ctx: RankContext, stage: str) -> tuple[float, list[str]]:
+    """Forty steps too small for bfloat16: how far the mean parameter moved; the dtypes of the state."""
+    parameter = nn.Parameter(torch.ones(7, dtype=torch.bfloat16))
+    optimizer = STAGES[stage]([parameter], torch.optim.Adam, lr=1e-3)
+    for _ in range(40):
+        parameter.grad = torch.full_like(parameter, ctx.rank + 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+    held = optimizer.state_held()["optimizer"]
+    return float(1 - parameter.float().mean()), sorted({str(tensor.dtype) for tensor in held})
+
+
+# -- parameters that change --------------------------------------------------------------------------------------------
+
+
+def frozen_then_thawed(ctx: RankContext, stage: str, optimizer: str) -> tuple[float, float, bool]:
+    """A layer is frozen, thawed after two steps, and another frozen then; worst differences from a single process."""
+    module, single = zoo(), zoo()
+    for net in (module, single):
+        net.first.requires_grad_(False)
+    ours, theirs = sharded(stage, optimizer, module), plain(optimizer, single)
+    before = module.first.weight.detach().clone()
+    train(module, ours, ctx, 2)
+    train(single, theirs, ctx, 2)
+    untouched = torch.equal(before, module.first.weight.detach()) and module.first.weight not in ours._flat_of
+    early = difference(module, single)
+    for net in (module, single):
+        net.first.requires_grad_(True)
+        net.shared.requires_grad_(False)
+    train(module, ours, ctx, 2)
+    train(single, theirs, ctx, 2)
+    return early, difference(module, single), untouched
+
+
+def added_later(ctx: RankContext, stage: str) -> float:
+    module, single = zoo(), zoo()
+    pairs = []
+    for net, make in ((module, STAGES[stage]), (single, None)):
+        groups = two_groups(net)
+        options: dict[str, Any] = {"lr": 0.05, "momentum": 0.9}
+        optimizer = make(groups[:1], torch.optim.SGD, **options) if make else torch.optim.SGD(groups[:1], **options)
+        optimizer.add_param_group(groups[1])
+        pairs.append((net, optimizer))
+    for net, optimizer in pairs:
+        train(net, optimizer, ctx, 2)
+    return difference(module, single)
+
+
+def written_from_outside(ctx: RankContext, stage: str, dtype: torch.dtype, how: str) -> Tensor:
+    """Parameters 1, 1, 1 become 4, 4, 4 after a step, then there is a step of 1."""
+    layer = nn.Linear(3, 1, bias=False, dtype=dtype)
+    optimizer = STAGES[stage](layer.parameters(), torch.optim.SGD, lr=1.0)
+    for written in (False, True):
+        if written and how == "data":
+            layer.weight.data = torch.full((1, 3), 4.0, dtype=dtype)
+        elif written:
+            layer.load_state_dict({"weight": torch.full((1, 3), 4.0, dtype=dtype)})
+        layer.weight.grad = torch.ones_like(layer.weight)
+        optimizer.step()
+        optimizer.zero_grad()
+    return layer.weight.detach().float()
+
+
+# -- memory ------------------------------------------------------------------------------------------------------------
+
+
+def held_bytes(ctx: RankContext, stage: str, dtype: torch.dtype) -> tuple[dict[str, int], int, int, int]:
+    """By category after backward and a step; all other tensors alive; parameters; and the pieces of this rank."""
+    gc.collect()
+    before = memory.weigh("before", others=True).categories["other"]
+    module = nn.Sequential(nn.Linear(9, 33, dtype=dtype), nn.Linear(33, 11, dtype=dtype))
+    optimizer = STAGES[stage](module.parameters(), torch.optim.Adam, **MANY_BUCKETS[stage])
+    for _ in range(2):
+        optimizer.zero_grad()
+        module(torch.ones(2, 9, dtype=dtype)).sum().backward()
+        optimizer.step()
+    gc.collect()
+    found = dict(memory.weigh("after", **optimizer.state_held(), others=True).categories)
+    num_pieces = sum(len(flat.pieces) for flat in optimizer._flats)
+    return found, found.pop("other") - before, sum(p.numel() for p in module.parameters()), num_pieces
+
+
+def one_step(ctx: RankContext, stage: str, numel: int, dtype: torch.dtype) -> None:
+    """One step over a parameter of `numel` elements, its operations after the mark."""
+    parameter = nn.Parameter(torch.ones(numel, dtype=dtype))
+    optimizer = STAGES[stage]([parameter], torch.optim.SGD, lr=1.0)
+    ctx.mark("step")
+    parameter.sum().backward()  # type: ignore[no-untyped-call]
     optimizer.step()
 
 
-def trained(ctx: RankContext, stage: str, optimizer: str, options: dict[str, Any], microbatches: int = 1) -> float:
-    """Four steps, in which the learning rate changes: worst difference from a single process."""
-    optimizer_cls = getattr(torch.optim, optimizer)
-    module, single = same_model().eval(), same_model().eval()  # no batch statistics: they make true gradients zero
-    sharded = STAGES[stage](two_groups(module), optimizer_cls, **options, **CAP_MB[stage])
-    plain = optimizer_cls(two_groups(single), **options)
-    for step in range(4):
-        for either in (sharded, plain):
-            either.param_groups[1]["lr"] = 0.02 / (step + 1)
-        for microbatch in range(microbatches):
-            backward(module, ctx.rank, microbatch)
-        sharded.step()
-        sharded.zero_grad()
-        alone(single, plain, ctx.world_size, microbatches)
-    return worst_difference(module, single)
+def gradients_alive(ctx: RankContext) -> list[int]:
+    """ZeRO-2, a bucket for each of four layers: at each layer's gradient, how many parameters have one."""
+    layers = nn.Sequential(*[nn.Linear(4, 4, bias=False) for _ in range(4)])
+    optimizer = Zero2Optimizer(layers.parameters(), torch.optim.SGD, lr=1.0, bucket_cap_mb=0)
+    alive: list[int] = []
+    for layer in layers:
+        layer.register_full_backward_hook(
+            lambda *_: alive.append(
+                sum(p.grad is not None for p in layers.parameters())
+                + sum(flat._incoming is not None for flat in optimizer._flats)
+            )
+        )
+    layers(torch.ones(1, 4, requires_grad=True)).sum().backward()
+    return [*alive, sum(p.grad is not None for p in layers.parameters())]
 
 
-def worst_difference(module: nn.Module, other: nn.Module) -> float:
-    pairs = zip(module.parameters(), other.parameters(), strict=True)
-    return max(float((a - b).detach().abs().max()) for a, b in pairs if a.numel())
+# -- states ------------------------------------------------------------------------------------------------------------
+
+
+def whole_state(ctx: RankContext, stage: str, optimizer: str) -> list[str]:
+    """What differs between the state dict after two steps and that of a single process."""
+    module, single = zoo(), zoo()
+    ours, theirs = sharded(stage, optimizer, module), plain(optimizer, single)
+    train(module, ours, ctx, 2)
+    train(single, theirs, ctx, 2)
+    got, expected = ours.state_dict(), theirs.state_dict()
+    wrong = [] if got["param_groups"] == expected["param_groups"] else ["param_groups"]
+    empty = [number for number, p in enumerate(p for g in two_groups(module) for p in g["params"]) if not p.numel()]
+    states = {number: state for number, state in expected["state"].items() if number not in empty}
+    if set(got["state"]) != set(states):
+        return [f"states of {sorted(got['state'])}, not of {sorted(states)}"]
+    for number, state in states.items():
+        for name, value in state.items():
+            mine = got["state"][number][name]
+            if not torch.allclose(torch.as_tensor(mine), torch.as_tensor(value), atol=1e-6) or (
+                isinstance(value, Tensor) and (mine.shape, mine.dtype) != (value.shape, value.dtype)
+            ):
+                wrong.append(f"{name} of {number}")
+    return wrong
+
+
+def resumed(
+    ctx: RankContext, stage: str, optimizer: str, before: tuple[dict[str, Any], dict[str, Tensor]] | None
+) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Two steps on from the state and the weights `before`, or from the beginning; state and weights then."""
+    module = zoo()
+    ours = sharded(stage, optimizer, module)
+    if before is not None:
+        module.load_state_dict(before[1])
+        ours.load_state_dict(before[0])
+    return two_steps(module, ours)
+
+
+def two_steps(module: Zoo, optimizer: torch.optim.Optimizer) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """With the same gradients on any number of ranks."""
+    for _ in range(2):
+        take_means(module, world_size=2)
+        optimizer.step()
+        optimizer.zero_grad()
+    return optimizer.state_dict(), {name: value.clone() for name, value in module.state_dict().items()}
+
+
+def masters_travel(ctx: RankContext, stage: str) -> tuple[Tensor, Tensor, Tensor]:
+    """A bfloat16 parameter after steps without and with a state dict in between; and what the dict says it is."""
+    through, across = (nn.Parameter(torch.ones(5, dtype=torch.bfloat16)) for _ in range(2))
+    first = STAGES[stage]([through], torch.optim.SGD, lr=1e-3)
+    take_ones(through, first)
+    state = first.state_dict()
+    second = STAGES[stage]([across], torch.optim.SGD, lr=1.0)
+    second.load_state_dict(state)
+    for _ in range(3):
+        take_ones(through, first)
+        take_ones(across, second)
+    return through.detach(), across.detach(), state["master"][0]
+
+
+def take_ones(parameter: nn.Parameter, optimizer: torch.optim.Optimizer) -> None:
+    """A step with a gradient of 1."""
+    parameter.grad = torch.ones_like(parameter)
+    optimizer.step()
+    optimizer.zero_grad()
+
+
+def other_groups(ctx: RankContext) -> None:
+    """A state dict of other groups."""
+    module = zoo()
+    state = sharded("1", "SGD", module).state_dict()
+    ShardedOptimizer(zoo().parameters(), torch.optim.SGD, lr=1.0).load_state_dict(state)
+
+
+# -- backward and ZeRO-2 -----------------------------------------------------------------------------------------------
+
+
+def after_backward(ctx: RankContext) -> tuple[int, float]:
+    """Gradients left on the module, and the worst difference of the shards, put together, from the mean."""
+    module, single = zoo(), zoo()
+    optimizer = Zero2Optimizer(module.parameters(), torch.optim.SGD, lr=1.0)
+    backward(module, ctx.rank)
+    take_means(single, ctx.world_size)
+    left = sum(p.grad is not None for p in module.parameters())
+    theirs = {ours: p.grad for ours, p in zip(module.parameters(), single.parameters(), strict=True)}
+    worst = 0.0
+    for flat in optimizer._flats:
+        for piece in flat.pieces:
+            expected = theirs[piece.parameter]
+            if (piece in flat.used) != (expected is not None):
+                return left, float("inf")
+            if expected is not None and flat.gradient is not None:
+                part = expected.flatten()[piece.begin : piece.end]
+                worst = max(worst, worst_difference([flat.gradient[piece.within_shard]], [part]))
+    return left, worst
+
+
+def rank_without_backward(ctx: RankContext, told: bool) -> float:
+    """Two microbatches; rank 0 has nothing to differentiate in the second, or (not told) in the only one."""
+    weight = nn.Parameter(torch.zeros(3))
+    optimizer = Zero2Optimizer([weight], torch.optim.SGD, lr=1.0)
+    for microbatch in range(1 + told):
+        if ctx.rank or microbatch < told:
+            weight.sum().backward()  # type: ignore[no-untyped-call]
+        if told:
+            optimizer.sync_grads()
+    optimizer.step()
+    return float((weight + (ctx.world_size - 1) / ctx.world_size + told).detach().abs().max())
+
+
+def in_any_order(ctx: RankContext) -> float:
+    """Gradients come in another order on every rank, and each parameter is a bucket."""
+    weights = [nn.Parameter(torch.zeros(2)) for _ in range(4)]
+    optimizer = Zero2Optimizer(weights, torch.optim.SGD, lr=1.0, bucket_cap_mb=0)
+    x = torch.ones(2)
+    for i in range(4):
+        number = (i + ctx.rank) % 4
+        x = x + (number + 1) * weights[number] * x.detach()
+    x.sum().backward()
+    optimizer.step()
+    return worst_difference(weights, [torch.full((2,), -float(i + 1)) for i in range(4)])
+
+
+def after_an_exception(ctx: RankContext, clear: bool) -> float:
+    """A backward dies half way on every rank; the next one counts alone."""
+    torch.manual_seed(0)
+    layers = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))
+    optimizer = Zero2Optimizer(layers.parameters(), torch.optim.SGD, lr=1.0, bucket_cap_mb=0)
+
+    def fail(_: Tensor) -> None:
+        raise ArithmeticError
+
+    hidden = layers[0](torch.ones(1, 2))
+    hidden.register_hook(fail)
+    try:
+        layers[1](hidden).sum().backward()
+    except ArithmeticError:
+        if clear:
+            optimizer.zero_grad()
+    before = layers[1].bias.detach().clone()
+    layers(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+    return float((before - layers[1].bias.detach() - 1).abs().max())
+
+
+def recomputed(ctx: RankContext, use_reentrant: bool) -> float:
+    """The same layer twice, once of them under checkpoint."""
+    torch.manual_seed(0)
+    layer, single = nn.Linear(2, 2), nn.Linear(2, 2)
+    single.load_state_dict(layer.state_dict())
+    optimizer = Zero2Optimizer(layer.parameters(), torch.optim.SGD, lr=1.0)
+    x = torch.ones(1, 2, requires_grad=True)
+    checkpoint(layer, layer(x), use_reentrant=use_reentrant).sum().backward()
+    single(single(x)).sum().backward()
+    optimizer.step()
+    torch.optim.SGD(single.parameters(), lr=1.0).step()
+    return difference(layer, single)
+
+
+def forgotten(ctx: RankContext) -> bool:
+    """Whether an optimizer that nobody holds any more leaves the gradients alone."""
+    layer = nn.Linear(2, 1)
+    optimizer = Zero2Optimizer(layer.parameters(), torch.optim.SGD, lr=1.0)
+    del optimizer
+    gc.collect()
+    layer(torch.ones(1, 2)).sum().backward()
+    return layer.weight.grad is not None
+
+
+# -- as an optimizer of torch ------------------------------------------------------------------------------------------
+
+
+def scheduled(ctx: RankContext, stage: str) -> float:
+    """Under a scheduler that halves the rate: 1 + 1/2 + 1/4, with a closure for the gradients."""
+    weight = nn.Parameter(torch.zeros(3))
+    optimizer = STAGES[stage]([("weight", weight)], torch.optim.SGD, lr=1.0)
+    scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+
+    def closure() -> Tensor:
+        optimizer.zero_grad()
+        loss = weight.sum()
+        loss.backward()  # type: ignore[no-untyped-call]
+        return loss
+
+    losses = []
+    for _ in range(3):
+        losses.append(float(optimizer.step(closure)))
+        scheduler.step()
+    return float((weight + 1.75).detach().abs().max()) + worst_difference(
+        [torch.tensor(losses)], [torch.tensor([0, -3, -4.5])]
+    )
+
+
+def refused(ctx: RankContext, what: str) -> None:
+    """Something that cannot work."""
+    layer, other = nn.Linear(2, 2), nn.Linear(2, 2)
+    if what == "LBFGS":
+        ShardedOptimizer(layer.parameters(), torch.optim.LBFGS)
+    elif what == "tied by data":
+        other.weight.data = layer.weight.data
+        ShardedOptimizer([*layer.parameters(), *other.parameters()], torch.optim.SGD)
+    elif what == "cast":
+        optimizer = ShardedOptimizer(layer.parameters(), torch.optim.SGD)
+        layer.double()
+        optimizer.step()
+    elif what == "two groups":
+        ShardedOptimizer([{"params": [layer.weight]}, {"params": [layer.weight]}], torch.optim.SGD)
