@@ -1,0 +1,49 @@
+"""ZeRO-2: as ZeRO-1, and of the gradients too each rank keeps its share only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+class Zero2Optimizer:
+    """Used like a torch optimizer; when ``backward()`` returns, ``.grad`` is gone: this rank has 1/N of the mean.
+
+    A second backward before ``step()`` adds to it. `kwargs` are the options of `optimizer_cls`. Also ask for `module`,
+    `world_size`, `rank`, `lr` or `group`, if you need them.
+    """
+
+    param_groups: list[dict[str, Any]]
+
+    def __init__(self, params: Any, optimizer_cls: type[torch.optim.Optimizer], **kwargs: Any) -> None:
+        raise NotImplementedError
+
+    def sync_grads(self) -> None:
+        """Reduce the gradients and release them; drop this method if ``backward()`` does that by itself."""
+        raise NotImplementedError
+
+    def step(self) -> None:
+        """Update this rank's share of the parameters, and give all ranks all of them."""
+        raise NotImplementedError
+
+    def zero_grad(self) -> None:
+        """Forget the gradients, this rank's share of them first of all."""
+        raise NotImplementedError
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Further parameters, with options of their own; drop this method if you do not offer it."""
+        raise NotImplementedError
+
+    def clip_grad_norm_(self, max_norm: float) -> Tensor:
+        """Scale the mean gradient down to the global norm `max_norm`; drop this method if you do not offer it."""
+        raise NotImplementedError
+
+    def state_dict(self) -> dict[str, Any]:
+        """What `load_state_dict` of a fresh one needs; drop both if you do not offer them."""
+        raise NotImplementedError
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on from a `state_dict`."""
+        raise NotImplementedError
