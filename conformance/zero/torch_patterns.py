@@ -24,7 +24,7 @@ from conformance.zero.torch_programs import (
     STEP,
     WHOLE,
 )
-from fixtures.world.outcome import MemoryReading, Operation, Outcome, Outcomes
+from fixtures.world.outcome import Operation, Outcome, Outcomes
 
 MOMENTS = 2  # Adam's, each as large as the parameters
 SLACK = 0.05  # of the model: step counters, notes of a wrapper's own, activations of one row (0.02)
@@ -99,15 +99,15 @@ def seen(name: str, outcomes: Outcomes) -> Seen:
 
 
 def _held(outcome: Outcome) -> tuple[float, float, float]:
-    readings = {reading.name: reading for reading in outcome.memory}
-    rest, reduced = readings[REST].categories, readings[REDUCED].categories
-    others = readings[BEFORE].categories["other"]
-    gradients = _total(readings[REDUCED]) - others - reduced["parameters"] - rest["optimizer"]
+    before, rest, reduced = (_least(outcome, name) for name in (BEFORE, REST, REDUCED))
+    gradients = sum(reduced.values()) - before["other"] - reduced["parameters"] - rest["optimizer"]
     return rest["parameters"] / WHOLE, gradients / WHOLE, rest["optimizer"] / (MOMENTS * WHOLE)
 
 
-def _total(reading: MemoryReading) -> int:
-    return sum(reading.categories.values())
+def _least(outcome: Outcome, name: str) -> dict[str, int]:
+    """The categories of the reading of this name in which least was alive."""
+    readings = (reading.categories for reading in outcome.memory if reading.name == name)
+    return min(readings, key=lambda categories: sum(categories.values()))
 
 
 def _phases(outcome: Outcome) -> dict[str, list[Operation]]:

@@ -26,6 +26,7 @@ LAYERS = 12  # equal ones, so that 2, 3 and 4 ranks share elements, rows and who
 WIDTH = 48
 WHOLE = LAYERS * WIDTH * WIDTH * 4  # bytes of the parameters
 STEPS = 3  # torch lays things out anew in the first ones
+LOOKS = 3
 BEFORE, REST, REDUCED = "before", "rest", "reduced"  # memory readings
 COMPUTES = "computes"  # mark: the layer named in the detail begins to compute, its parameters are there
 FORWARD, BACKWARD, STEP = "forward", "backward", "step"  # marks at the beginning of each phase of the last step
@@ -170,8 +171,15 @@ def _train(ctx: RankContext, training: Training) -> None:
         _step(training, STEPS - 1, ctx, watched=True)
     finally:
         _told.clear()
-    gc.collect()
-    ctx.weigh(REST, **training.held(), others=True)
+    _weigh(ctx, REST, training)
+
+
+def _weigh(ctx: RankContext, name: str, training: Training) -> None:
+    """Several looks, of which the least counts: gloo's threads let go of an operation's tensors only after its end."""
+    for _ in range(LOOKS):
+        dist.barrier()
+        gc.collect()
+        ctx.weigh(name, **training.held(), others=True)
 
 
 def _step(training: Training, step: int, ctx: RankContext, *, watched: bool = False) -> None:
@@ -185,8 +193,7 @@ def _step(training: Training, step: int, ctx: RankContext, *, watched: bool = Fa
     training.finish()
     mark(END)
     if watched:
-        gc.collect()
-        ctx.weigh(REDUCED, **training.held(), others=True)
+        _weigh(ctx, REDUCED, training)
     training.average()
     mark(STEP)
     training.step()
