@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from fixtures.witness import memory
 from fixtures.world.context import RankContext
-from impls.reference import MixedPrecision
+from impls.reference import MixedPrecision, fully_shard
 
 FEATURES = 6
 ROWS = 4
@@ -147,6 +147,24 @@ def clip_shards(ctx: RankContext) -> tuple[float, float]:
     norm = optimizer.clip_grad_norm_(1.0, sharded=True)
     optimizer.step()
     return float(norm), -float(parameter)
+
+
+def fully_sharded(ctx: RankContext, steps: int, rate: float) -> tuple[Tensor, Tensor, int]:
+    """A bfloat16 layer under ZeRO-3: its whole weight before and after, and the bytes of this rank's optimizer.
+
+    Each rank's gradient is 2 * rank everywhere.
+    """
+    layer = nn.Linear(FEATURES, 1, bias=False, dtype=torch.bfloat16)
+    nn.init.ones_(layer.weight)
+    before = layer.weight.detach().clone()
+    sharded = fully_shard(layer)
+    optimizer = MixedPrecision(sharded.parameters(), torch.optim.SGD, lr=rate, momentum=0.5)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        optimizer.backward(sharded(torch.full((1, FEATURES), 2.0 * ctx.rank, dtype=torch.bfloat16)).float().sum())
+        optimizer.step()
+    held = sum(tensor.nbytes for tensor in optimizer.state_held()["optimizer"])
+    return before, sharded.full_parameters()["weight"].detach().clone(), held
 
 
 def weigh(ctx: RankContext, numel: int, layers: int, master: bool) -> int:

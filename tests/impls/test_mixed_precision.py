@@ -107,6 +107,17 @@ def test_shards_are_clipped_by_the_norm_of_them_all(worlds: WorldPool) -> None:
     assert outcomes == [(5.0, pytest.approx(0.6, rel=2**-11)), (5.0, pytest.approx(0.8, rel=2**-11))]
 
 
+def test_under_zero_3_every_rank_has_the_masters_of_its_shard(worlds: WorldPool) -> None:
+    small = 2.0**-12  # updates that vanish in bfloat16, one by one
+    outcomes = worlds.world(3).run(programs.fully_sharded, 8, small).values
+    # The mean gradient is 2 in all steps, so with a momentum of 1/2 step k moves by small * 4 * (1 - 2**-k).
+    expected = 1.0 - small * 4 * sum(1 - 2.0**-k for k in range(1, 9))
+    for before, after, held in outcomes:
+        assert torch.equal(after, torch.full_like(before, expected))
+        assert not torch.equal(after, before)
+        assert held == programs.FEATURES // 3 * 8  # master and momentum
+
+
 # -- loss scale --------------------------------------------------------------------------------------------------------
 
 
@@ -163,7 +174,7 @@ def test_a_resumed_training_goes_on_as_if_never_stopped(dtype: torch.dtype, mast
             torch.optim.Adam,
             master=master,
             init_scale=SCALE,
-            growth_interval=3,
+            growth_interval=2,
             lr=2.0**-5,
         )
 
@@ -182,7 +193,8 @@ def test_a_resumed_training_goes_on_as_if_never_stopped(dtype: torch.dtype, mast
     assert not _same(programs.values(resumed), programs.values(stopped))
     assert _same(list(optimizer.state_dict()["master"].values()), list(whole.state_dict()["master"].values()))
     assert len(whole.state_dict()["master"]) == (4 if master else 0)
-    assert optimizer.loss_scale == whole.loss_scale == (2 * SCALE if dtype == FP16 else 1.0)
+    assert optimizer.loss_scale == whole.loss_scale == (4 * SCALE if dtype == FP16 else 1.0)
+    assert optimizer.good_steps == whole.good_steps == (1 if dtype == FP16 else 0)
     assert _same(list(saved["master"].values()), untouched)
 
 
