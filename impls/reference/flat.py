@@ -83,7 +83,7 @@ class Flat:
         return all(parameter in self._taken or not parameter.requires_grad for parameter in self.parameters)
 
     def reduce(self, mesh: Mesh) -> None:
-        """Reduce-scatter what was taken, and add this rank's shard of the mean to `gradient`."""
+        """Reduce-scatter what was taken, wait for it, and add this rank's shard of the mean to `gradient`."""
         whole = torch.full_like(self.buffer, -0.0) if self._incoming is None else self._incoming
         total = ring_reduce_scatter(mesh, mesh.rank, mesh.world_size, whole, in_place=True)
         for piece in self.pieces:
@@ -154,14 +154,15 @@ class Flat:
 def pack(parameters: Iterable[Tensor], cap_bytes: float = math.inf) -> list[list[Tensor]]:
     """The parameters in runs of one dtype and device, of at most `cap_bytes` (or of one parameter), in their order."""
     runs: list[list[Tensor]] = []
-    open_for: dict[tuple[torch.dtype, torch.device], list[Tensor]] = {}
+    open_for: dict[tuple[torch.dtype, torch.device], tuple[list[Tensor], int]] = {}
     for parameter in parameters:
         kind = (parameter.dtype, parameter.device)
-        run = open_for.get(kind)
-        if run is None or sum(other.nbytes for other in run) + parameter.nbytes > cap_bytes:
-            run = open_for[kind] = []
+        run, num_bytes = open_for.get(kind, ([], 0))
+        if not run or num_bytes + parameter.nbytes > cap_bytes:
+            run, num_bytes = [], 0
             runs.append(run)
         run.append(parameter)
+        open_for[kind] = run, num_bytes + parameter.nbytes
     return runs
 
 

@@ -34,7 +34,8 @@ class ShardedOptimizer(torch.optim.Optimizer):
     formed here. Every method that moves data (``step``, ``clip_grad_norm_``, ``state_dict``) is called on all ranks.
 
     - *Flat buffers.* The parameters become views of one buffer for each group and dtype, see `Flat`. Frozen ones stay
-      where they are, without state, and move in when a ``step()`` finds them thawed.
+      where they are, without state, and move in when a ``step()`` finds them thawed. Gradients are copied into such a
+      buffer to be reduced: that copy is alive during ``step()`` only.
     - *Element by element* must be how `optimizer_cls` updates (SGD, Adam, AdamW, RMSprop, ...): it sees one-dimensional
       pieces of parameters. Those of torch that look at whole matrices are refused.
     - *Options* in ``param_groups`` may change between steps, as learning rate schedulers do.
@@ -88,7 +89,8 @@ class ShardedOptimizer(torch.optim.Optimizer):
         """Scale the mean gradient down to the norm `max_norm`, over all parameters; returns the norm it had. []
 
         Call it last before ``step()``, which then does not reduce again: what is scaled is this rank's shard of the
-        mean, while ``.grad`` stays as it is. A shard knows only its own part of the norm: the squares are added up.
+        mean, while ``.grad`` stays as it is. (torch's function would see this rank's own gradients, and no mean.) A
+        shard knows only its own part of the norm, so the ranks add up their squares.
         """
         self._reduce_gradients()
         gradients = [flat.gradient for flat in self._flats if flat.gradient is not None]

@@ -30,7 +30,8 @@ class Zero2Optimizer(ShardedOptimizer):
 
     - *Buckets.* A flat buffer is a bucket: parameters from last to first, as their gradients come, at most
       `bucket_cap_mb` of them. A gradient that arrives is copied into its bucket and released. A full bucket is reduced
-      at once; but all ranks do so in the same order, whatever order gradients come in, so it may have to wait.
+      at once, and backward goes on when that is done; but all ranks do so in the same order, whatever order gradients
+      come in, so a bucket may have to wait for those before it.
     - *Every rank takes part in every reduction*, without gradients if it has none. ``backward()`` does so by itself. In
       a loop in which some rank may have nothing to differentiate, all ranks call `sync_grads` after each backward.
     - After a backward that raised, call ``zero_grad()`` before the next.

@@ -17,8 +17,7 @@ stages = pytest.mark.parametrize("stage", ["1", "2"])
 # -- values ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("microbatches", [1, 2])
-@pytest.mark.parametrize("world_size", [1, 2, 3, 4])
+@pytest.mark.parametrize(("world_size", "microbatches"), [(1, 1), (3, 1), (3, 2), (4, 1)])
 @pytest.mark.parametrize("optimizer", list(programs.OPTIMIZERS))
 @stages
 def test_trains_as_a_single_process(
@@ -74,6 +73,11 @@ def test_steps_too_small_for_16_bits_count_in_the_master(worlds: WorldPool, stag
     for moved, dtypes in worlds.world(3).run(programs.bf16, stage).values:
         assert moved == pytest.approx(40 * 1e-3, abs=2**-9)  # half of what bfloat16 can tell apart there
         assert dtypes == ["torch.float32"]
+
+
+@stages
+def test_trains_in_a_group_of_some_ranks(worlds: WorldPool, stage: str) -> None:
+    assert max(worlds.world(4).run(programs.in_a_group, stage).values) < ROUNDING
 
 
 # -- parameters that change --------------------------------------------------------------------------------------------

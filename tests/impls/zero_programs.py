@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
@@ -187,6 +188,20 @@ def added_later(ctx: RankContext, stage: str) -> float:
     for net, optimizer in pairs:
         train(net, optimizer, ctx, 2)
     return difference(module, single)
+
+
+def in_a_group(ctx: RankContext, stage: str) -> float:
+    """All ranks but the first are a group, and train together."""
+    group = dist.new_group(list(range(1, ctx.world_size)))
+    if ctx.rank == 0:
+        return 0.0
+    weight = nn.Parameter(torch.zeros(5))
+    optimizer = STAGES[stage]([weight], torch.optim.SGD, group=group, lr=1.0)
+    (weight * ctx.rank).sum().backward()  # type: ignore[no-untyped-call]
+    optimizer.clip_grad_norm_(1e6)
+    optimizer.step()
+    optimizer.state_dict()
+    return float((weight + ctx.world_size / 2).detach().abs().max())
 
 
 def written_from_outside(ctx: RankContext, stage: str, dtype: torch.dtype, how: str) -> Tensor:
