@@ -10,7 +10,7 @@ from torch import nn
 
 from impls.reference.calls import broadcast_parameters as make_equal
 
-BREAKS = ("loop.mean",)
+BREAKS = ("loop.mean", "zero.comm.ddp")
 
 
 class DataParallel(nn.Module):
