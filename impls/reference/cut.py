@@ -35,11 +35,18 @@ def cut_into_units(module: nn.Module) -> dict[nn.Module, dict[nn.Parameter, Plac
 
 def _layers(module: nn.Module) -> Iterator[nn.Module]:
     """The direct children, or what is in them if they are mere lists of modules."""
+    if not _is_list(module) and type(module).__module__.startswith("torch.nn."):
+        return  # torch's own layers (attention, Transformer) look into their children, past the forward passes of these
     for child in module.children():
-        if type(child).forward in (nn.Module.forward, nn.Sequential.forward):
+        if _is_list(child):
             yield from _layers(child)
         else:
             yield child
+
+
+def _is_list(module: nn.Module) -> bool:
+    """Whether the module is there for the modules in it: one after the other, or with no forward pass at all."""
+    return type(module).forward in (nn.Module.forward, nn.Sequential.forward)
 
 
 def _places(module: nn.Module) -> dict[nn.Parameter, Place]:

@@ -59,17 +59,17 @@ class Call:
 
 
 class FullySharded(nn.Module):
-    """`module`, of which this rank holds 1/N; called like it. Its parameters are this rank's flat shards.
+    """`module`, of which this rank holds 1/N; called like it. Its parameters, by their names, are this rank's pieces.
 
-    Parameters are equal on all ranks beforehand. When ``backward()`` returns, each shard's ``.grad`` has the mean over
-    ranks added to it, so several backward passes accumulate. All ranks call the same units in the same order.
+    Parameters are equal on all ranks beforehand. When ``backward()`` returns, the mean over ranks is added to the
+    ``.grad`` of each piece, so several backward passes accumulate. All ranks call the same units in the same order.
 
     - *Units* are the direct children; of a Sequential, a ModuleList or anything else without a forward pass of its own,
       the modules in it. What is left over, and what several units use (tied weights), belongs to the root unit. That is
       whole during all of forward and all of backward, but, unlike torch's, freed in between as all units are.
-    - *A unit's parameters* are there in its own forward pass; at other times its attributes are empty tensors.
-    - *Without gradient on a rank*, a parameter counts as zero there; on no rank, it gets zeros, as it shares its shard
-      with others. Only the shard of a unit that no rank called keeps ``.grad`` None.
+    - *A unit's parameters* are whole inside its own forward pass; anywhere else ``layer.weight`` is a flat piece.
+    - *Without gradient on a rank*, a parameter counts as zero there; on no rank, ``.grad`` stays None. So it does for a
+      parameter of which this rank has no piece.
     - *A unit called twice* in a forward is gathered and reduced twice. Checkpoint with ``use_reentrant=False``.
     """
 
@@ -83,12 +83,11 @@ class FullySharded(nn.Module):
         self._prefetch = prefetch
         self._units = [Unit(owner, places, group) for owner, places in cut_into_units(module).items()]
         self._root = self._units[-1]
-        self.shards = nn.ParameterList(flat.shard for unit in self._units for flat in unit.flats)
         for unit in self._units:
             unit.module.register_forward_pre_hook(functools.partial(self._before_forward, unit), prepend=True)
             unit.module.register_forward_hook(functools.partial(self._after_forward, unit))
 
-        self._calls: dict[Unit, Call] = {}  # the latest of each
+        self._calls: dict[Unit, Call] = {}  # under way
         self._pass: Pass | None = None  # None outside the root's forward
         self._seen: list[Unit] = []  # the order in which this pass calls units
         self._order: list[Unit] = []  # that of the pass before
@@ -107,6 +106,11 @@ class FullySharded(nn.Module):
         if unit is self._root and not recomputes:
             self._start_pass()
         made_in = Pass() if recomputes or self._pass is None else self._pass
+        if made_in is self._pass and self._calls.keys() - {self._root}:
+            raise RuntimeError(
+                f"{type(module).__name__} was called inside the forward pass of another unit, which does not contain "
+                "it. Likely: a layer handed over in a list or as an argument. Make it a submodule there, too."
+            )
         call = self._calls[unit] = Call(unit, made_in)
         made_in.calls.append(call)
         self._attach(call)
@@ -131,12 +135,14 @@ class FullySharded(nn.Module):
     def _start_pass(self) -> None:
         """Begin a forward of the whole. Shards may have changed, so nothing may be left of an earlier one."""
         self._release_all()
-        self._pass, self._seen = Pass(), []
+        self._pass, self._seen, self._calls = Pass(), [], {}
 
     def _attach(self, call: Call) -> None:
-        if self._coming is not None and self._coming is not call.unit:  # on all ranks the order is another this time
-            self._coming.release()
-        self._coming = None
+        if self._coming is not None and self._coming is not call.unit and not call.unit.is_gathered:
+            self._coming.release()  # the order is another this time, on all ranks
+            self._coming = None
+        if self._coming is call.unit:
+            self._coming = None
         call.unit.attach(functools.partial(self._finish, call))
 
     def _set_out(self, units: Sequence[Unit]) -> None:
@@ -169,7 +175,7 @@ class FullySharded(nn.Module):
             waiting = call.made_in.waiting
             self._set_out([earlier.unit for earlier in waiting[: waiting.index(call)][-1:]])
 
-    def _finish(self, call: Call, gradients: Gradients) -> list[Tensor]:
+    def _finish(self, call: Call, gradients: Gradients) -> Gradients:
         """All `gradients` of this call are there: free the parameters, and reduce to the gradients of the shards."""
         waiting = self._come_to(call)
         if call in waiting:
@@ -203,10 +209,10 @@ class FullySharded(nn.Module):
         while waiting and waiting[-1] is not call:
             skipped = waiting[-1]
             self._enter(skipped)
-            trainable = skipped.unit.trainable
-            reduced = self._finish(skipped, [None for flat in trainable for _ in flat.places])
-            for flat, gradient in zip(trainable, reduced, strict=True):
-                flat.shard.grad = gradient if flat.shard.grad is None else flat.shard.grad + gradient
+            trainable = [piece for flat in skipped.unit.trainable for piece in flat.pieces]
+            for piece, gradient in zip(trainable, self._finish(skipped, [None] * len(trainable)), strict=True):
+                if gradient is not None:
+                    piece.grad = gradient if piece.grad is None else piece.grad + gradient
 
     @torch.no_grad()
     def _end_backward(self) -> None:
@@ -215,23 +221,11 @@ class FullySharded(nn.Module):
         self._open = []
         self._release_all()
 
-    # -- the whole -----------------------------------------------------------------------------------------------------
+    # -- what only all ranks together have -----------------------------------------------------------------------------
 
-    @torch.no_grad()
     def clip_grad_norm_(self, max_norm: float) -> Tensor:
-        """Scale the gradients down to the global norm `max_norm`; the norm that they had. []
-
-        A rank sees its shards only, so the squares are added up over all ranks before the root is taken.
-        """
-        gradients = [shard.grad for shard in self.shards if shard.grad is not None]
-        wide = [torch.promote_types(gradient.dtype, torch.float64) for gradient in gradients]
-        norms = [torch.linalg.vector_norm(g, dtype=dtype) for g, dtype in zip(gradients, wide, strict=True)]
-        total = sum((norm**2 for norm in norms), torch.zeros((), dtype=torch.float64))
-        dist.all_reduce(total, group=self._group)
-        norm = total.sqrt()
-        for gradient in gradients:
-            gradient *= (max_norm / (norm + 1e-6)).clamp(max=1)  # as torch.nn.utils.clip_grad_norm_ does
-        return norm
+        """Scale the gradients down to the global norm `max_norm`; the norm that they had. []"""
+        return whole_state.clip(self.parameters(), max_norm, self._group)
 
     def full_parameters(self) -> dict[str, Tensor]:
         """Every parameter whole, under each of its names in the module."""
@@ -239,7 +233,8 @@ class FullySharded(nn.Module):
 
     def full_state(self, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
         """All that training goes on from, whole: it can be loaded on another number of ranks."""
-        return {"buffers": dict(self.module.named_buffers()), **whole_state.state(self._units, optimizer)}
+        buffers = {name: buffer.clone() for name, buffer in self.module.named_buffers()}
+        return {"buffers": buffers, **whole_state.state(self._units, optimizer, self._group)}
 
     def load_full_state(self, state: Mapping[str, Any], optimizer: torch.optim.Optimizer) -> None:
         """Go on from a `full_state`, with an optimizer built like the one it was made with."""

@@ -1,7 +1,8 @@
 """One unit of a fully sharded module: the memory of its parameters, whole while it computes and 1/N of it otherwise.
 
-    at rest   shard  |  this rank's 1/N  |                       the nn.Parameter that the optimizer updates
-    whole     full   |  a  |      b      | c |     d     |0|     all ranks' shards; ``layer.weight`` is a view of it
+    whole     |  a  |      b      | c |     d     |0|     all ranks' shards; ``layer.weight`` is a view of it
+    shards    |  rank 0  |  rank 1  |   rank 2    |      equal, so zeros (fewer than N) fill the end
+    pieces    |  a  |b...|b.......|c..|c|d........|      what a rank has of each parameter: those the optimizer updates
 
 The two directions are each other's derivative. Forward, N shards are gathered into the whole; backward, the N ranks'
 gradients of the whole are summed, and every rank keeps its shard of the sum: a reduce-scatter. So the autograd function
@@ -26,14 +27,18 @@ from impls.reference.collectives import ring_reduce_scatter
 from impls.reference.cut import Place
 
 Gradients = Sequence[Tensor | None]
-Finish = Callable[[Gradients], list[Tensor]]  # from the gradients of a unit's parameters to those of its shards
+Finish = Callable[[Gradients], Gradients]  # from the gradients of a unit's parameters to those of its pieces
 
 
 class FlatParameter:
-    """Parameters of one dtype and ``requires_grad``, end to end, cut into N equal shards; zeros (under N) fill the end.
+    """Parameters of one dtype and ``requires_grad``, end to end, cut into N equal shards.
 
-    `full` keeps its shape while its memory comes and goes. That is how backward finds the weights again: autograd saved
-    views of `full` in forward, and they come back to life when the same storage is filled again.
+    `whole` keeps its shape while its memory comes and goes. That is how backward finds the weights again: autograd
+    saved views of `whole` in forward, and they come back to life when the same storage is filled again.
+
+    *Unused everywhere, or zero?* Without gradient a parameter is left alone, while one whose gradient is zero decays
+    and moves on by its momentum. So a rank sends **-0.0** for what it did not use, and never in a real gradient
+    (x + 0.0 turns -0.0 into 0.0). A sum is -0.0 only when all its terms are: that says that no rank used it.
     """
 
     def __init__(
@@ -41,95 +46,105 @@ class FlatParameter:
     ) -> None:
         self.places = places
         self.trainable = parameters[0].requires_grad
-        self.shapes = [parameter.shape for parameter in parameters]
+        self._shapes = [parameter.shape for parameter in parameters]
         self._numels = [parameter.numel() for parameter in parameters]
         self._group = group
         self._mesh = GlooMesh(group)
-        self._shard_numel = math.ceil(sum(self._numels) / self._mesh.world_size)
-        self._work: dist.Work | None = None  # the all-gather under way
+        shard_numel = math.ceil(sum(self._numels) / self._mesh.world_size)
+        start = self._mesh.rank * shard_numel
+        self.spans: list[slice] = []  # which elements of each flattened parameter this rank has
+        self._within: list[slice] = []  # and where they are in its shard
+        for end, numel in zip(itertools.accumulate(self._numels), self._numels, strict=True):
+            begin = end - numel
+            first, last = (min(max(cut, begin), end) for cut in (start, start + shard_numel))
+            self.spans.append(slice(first - begin, last - begin))
+            self._within.append(slice(first - start, last - start))
 
-        self.full = self._lay_out([parameter.detach() for parameter in parameters])  # [N * shard_numel]
-        self.shard = nn.Parameter(self._own(self.full).clone(), requires_grad=self.trainable)  # [shard_numel]
+        self.whole = parameters[0].detach().new_zeros(self._mesh.world_size * shard_numel)
+        for view, parameter in zip(self.views(), parameters, strict=True):
+            view.copy_(parameter.detach())
+        self._shard = self.whole[start : start + shard_numel].clone()
+        self.pieces = [nn.Parameter(piece, requires_grad=self.trainable) for piece in self._pieces_of(self._shard)]
+        self._work: dist.Work | None = None  # the all-gather under way
         self.release()
 
     def start_gather(self) -> None:
-        """Give `full` memory again, and let all ranks' shards set out into it."""
-        self.full.untyped_storage().resize_(self.full.nbytes)
-        # Through .data: what autograd saved shall not count as modified, since it will find the values that it left.
-        self._work = self._all_gather(self.shard, self.full.data)
+        """Give `whole` memory again, and let all ranks' shards set out into it."""
+        if any(not _shares_memory(piece, self._shard) for piece in self.pieces):
+            raise RuntimeError(
+                f"{self.places[0].names[0]} or its neighbours got new memory after fully_shard, which would stay as it "
+                "is. Likely: module.to(...) or .data = ... afterwards. Cast, move and load first, then shard."
+            )
+        self.whole.untyped_storage().resize_(self.whole.nbytes)
+        # Through .data: what autograd saved is not being modified, it will find the values that it left.
+        self._work = self._all_gather(self.whole.data)
 
     def wait(self) -> None:
-        """Wait until `full` is filled."""
+        """Wait until `whole` is filled."""
         if self._work is not None:
             self._work.wait()
         self._work = None
 
     def release(self) -> None:
-        """Free the memory of `full`, whoever still has views of it."""
+        """Free the memory of `whole`, whoever still has views of it."""
         self.wait()
-        self.full.untyped_storage().resize_(0)
+        self.whole.untyped_storage().resize_(0)
 
-    def views(self) -> list[Tensor]:
-        """The parameters, parts of `full`."""
-        return self._cut(self.full)
+    def views(self, whole: Tensor | None = None) -> list[Tensor]:
+        """The parameters, as parts of `whole`."""
+        parts = torch.split((self.whole if whole is None else whole)[: sum(self._numels)], self._numels)
+        return [part.view(shape) for part, shape in zip(parts, self._shapes, strict=True)]
 
-    def reduce(self, gradients: Gradients) -> Tensor:
-        """This rank's shard of the mean of all ranks' `gradients`, None counting as zeros. [shard_numel]"""
-        flat = self._lay_out(gradients)
-        if flat.is_cuda:  # where there is no gloo mesh; not tried here
-            total = torch.empty_like(self.shard)
-            dist.reduce_scatter_tensor(total, flat, group=self._group)
-        else:  # around the ring, because gloo's own reduce-scatter sends twice as much
-            total = ring_reduce_scatter(self._mesh, self._mesh.rank, self._mesh.world_size, flat, in_place=True)
-        return total / self._mesh.world_size
-
-    # -- anything that is laid out like the parameters: moments, gradients ---------------------------------------------
-
-    def gathered(self, shard: Tensor) -> list[Tensor]:
-        """The whole of what every rank has a `shard` of, in the shapes of the parameters."""
-        whole = shard.new_empty(self.full.shape)
-        work = self._all_gather(shard, whole)
-        if work is not None:
+    def gathered(self) -> list[Tensor]:
+        """The parameters whole, in memory of their own."""
+        whole = self._shard.new_empty(self.whole.shape)
+        if (work := self._all_gather(whole)) is not None:
             work.wait()
-        return self._cut(whole)
+        return self.views(whole)
 
-    def shard_of(self, tensors: Sequence[Tensor]) -> Tensor:
-        """This rank's shard of whole `tensors`: the way back from `gathered`. [shard_numel]"""
-        return self._own(self._lay_out(tensors)).clone()
+    def reduce(self, gradients: Gradients) -> Gradients:
+        """Pieces of the mean of all ranks' `gradients`; None where there is no piece, or no rank had a gradient."""
+        total = self._reduce_scatter(self._flatten(gradients))  # [shard_numel]
+        mean = self._pieces_of(total / self._mesh.world_size)  # new memory: that of the whole gradient can go
+        parts = zip(mean, self._pieces_of(total), gradients, strict=True)
+        return [piece if sums.numel() and _is_used(sums, own) else None for piece, sums, own in parts]
 
-    def _all_gather(self, shard: Tensor, whole: Tensor) -> dist.Work | None:
-        if not self._shard_numel:
+    def _flatten(self, gradients: Gradients) -> Tensor:
+        """The gradients end to end, -0.0 for those that are missing. [N * shard_numel]"""
+        flat = self._shard.new_empty(self.whole.shape)
+        for part, gradient in zip(self.views(flat), gradients, strict=True):
+            part.fill_(-0.0) if gradient is None else torch.add(gradient, 0.0, out=part)
+        flat[sum(self._numels) :].zero_()
+        return flat
+
+    def _reduce_scatter(self, flat: Tensor) -> Tensor:
+        """This rank's shard of the sum of all ranks' `flat`. [shard_numel]"""
+        if flat.is_cuda:  # where there is no gloo mesh; not tried here
+            total = torch.empty_like(self._shard)
+            dist.reduce_scatter_tensor(total, flat, group=self._group)
+            return total
+        # Around the ring, because gloo's own reduce-scatter sends twice as much.
+        return ring_reduce_scatter(self._mesh, self._mesh.rank, self._mesh.world_size, flat, in_place=True)
+
+    def _all_gather(self, whole: Tensor) -> dist.Work | None:
+        if not self._shard.numel():
             return None
-        parts = list(whole.tensor_split(self._mesh.world_size))  # all of shard_numel
-        work: dist.Work | None = dist.all_gather(parts, shard.detach(), group=self._group, async_op=True)
+        parts = list(whole.tensor_split(self._mesh.world_size))
+        work: dist.Work | None = dist.all_gather(parts, self._shard, group=self._group, async_op=True)
         return work
 
-    def _lay_out(self, tensors: Gradients) -> Tensor:
-        """New memory with `tensors` end to end; zeros for None and in the padding. [N * shard_numel]"""
-        like = next((tensor for tensor in tensors if tensor is not None), None)
-        whole = (self.shard if like is None else like).new_empty(self._mesh.world_size * self._shard_numel)
-        for part, tensor in zip(self._cut(whole), tensors, strict=True):
-            part.zero_() if tensor is None else part.copy_(tensor)
-        whole[sum(self._numels) :].zero_()
-        return whole
-
-    def _cut(self, whole: Tensor) -> list[Tensor]:
-        parts = torch.split(whole[: sum(self._numels)], self._numels)
-        return [part.view(shape) for part, shape in zip(parts, self.shapes, strict=True)]
-
-    def _own(self, whole: Tensor) -> Tensor:
-        start = self._mesh.rank * self._shard_numel
-        return whole[start : start + self._shard_numel]
+    def _pieces_of(self, shard: Tensor) -> list[Tensor]:
+        return [shard[within] for within in self._within]
 
 
 class Gather(torch.autograd.Function):
-    """From the shards of a unit to its parameters; backward, from the parameters' gradients to those of the shards.
+    """From the pieces of a unit's parameters to the whole; backward, from whole gradients to those of the pieces.
 
     Autograd calls backward once all gradients that this forward pass of the unit brings are complete.
     """
 
     @staticmethod
-    def forward(ctx: Any, unit: Unit, finish: Finish, *shards: Tensor) -> tuple[Tensor, ...]:
+    def forward(ctx: Any, unit: Unit, finish: Finish, *pieces: Tensor) -> tuple[Tensor, ...]:
         """The trainable parameters of `unit`, which is whole already."""
         ctx.finish = finish
         ctx.set_materialize_grads(False)
@@ -138,7 +153,7 @@ class Gather(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
-        """The gradients of the shards; autograd adds them to their ``.grad``."""
+        """The gradients of the pieces; autograd adds them to their ``.grad``."""
         return None, None, *ctx.finish(gradients)
 
 
@@ -153,13 +168,13 @@ class Unit:
         self.in_backward = False
         self.flats: list[FlatParameter] = []
         for parameters in _runs(places):
-            self.flats.append(FlatParameter(parameters, [places[parameter] for parameter in parameters], group))
-            for parameter in parameters:
+            flat = FlatParameter(parameters, [places[parameter] for parameter in parameters], group)
+            for parameter, place, piece in zip(parameters, flat.places, flat.pieces, strict=True):
                 parameter.data = parameter.data.new_empty(0)  # somebody may still have it: it shall not keep its memory
-                for owner, attribute in places[parameter].attributes:
-                    del owner._parameters[attribute]  # what `attach` puts there is no nn.Parameter
+                for owner, attribute in place.attributes:
+                    owner._parameters[attribute] = piece
+            self.flats.append(flat)
         self.trainable = [flat for flat in self.flats if flat.trainable]
-        self._detach()
 
     def start_gather(self) -> None:
         """Let the parameters set out to this rank, unless they are here."""
@@ -169,37 +184,40 @@ class Unit:
         self.is_gathered = True
 
     def attach(self, finish: Finish) -> None:
-        """Gather, and give the module its parameters; backward will hand their gradients to `finish`."""
+        """Gather, and show the module its whole parameters; backward will hand their gradients to `finish`."""
         self.start_gather()
         for flat in self.flats:
             flat.wait()
-        shards = [flat.shard for flat in self.trainable]
-        trained = iter(Gather.apply(self, finish, *shards) if shards else ())  # type: ignore[no-untyped-call]
+        pieces = [piece for flat in self.trainable for piece in flat.pieces]
+        trained = iter(Gather.apply(self, finish, *pieces) if pieces else ())  # type: ignore[no-untyped-call]
         for flat in self.flats:
             for view, place in zip(flat.views(), flat.places, strict=True):
                 parameter = next(trained) if flat.trainable else view
                 for owner, attribute in place.attributes:
-                    setattr(owner, attribute, parameter)
+                    owner.__dict__[attribute] = parameter  # found before the piece in ``_parameters``
+        self._tell_recurrent_layers()
 
     def release(self) -> None:
-        """Free the parameters, if they are here."""
+        """Free the parameters, if they are here; what the module shows are the pieces again."""
         if self.is_gathered:
             for flat in self.flats:
                 flat.release()
-            self._detach()
+                for owner, attribute in itertools.chain.from_iterable(place.attributes for place in flat.places):
+                    owner.__dict__.pop(attribute, None)
+            self._tell_recurrent_layers()
         self.is_gathered = False
 
-    def reduce(self, gradients: Gradients) -> list[Tensor]:
-        """The gradients of the trainable shards, from those of the parameters in the order of `Gather`'s outputs."""
-        parts = iter(gradients)
-        return [flat.reduce(list(itertools.islice(parts, len(flat.places)))) for flat in self.trainable]
+    def reduce(self, gradients: Gradients) -> Gradients:
+        """The gradients of the trainable pieces, from those of the parameters in the order of `Gather`'s outputs."""
+        rest = iter(gradients)
+        parts = [list(itertools.islice(rest, len(flat.places))) for flat in self.trainable]
+        return [piece for flat, part in zip(self.trainable, parts, strict=True) for piece in flat.reduce(part)]
 
-    def _detach(self) -> None:
-        """Leave something empty where the parameters were: using it fails, and printing the module does not."""
-        for flat in self.flats:
-            nothing = flat.shard.detach().new_empty(0)
-            for owner, attribute in itertools.chain.from_iterable(place.attributes for place in flat.places):
-                setattr(owner, attribute, nothing)
+    def _tell_recurrent_layers(self) -> None:
+        """torch's RNN, LSTM and GRU have a list of their weights besides."""
+        for layer in self.module.modules():
+            if isinstance(layer, nn.RNNBase):
+                layer._flat_weights = [getattr(layer, name) for name in layer._flat_weights_names]
 
 
 def _runs(parameters: Iterable[nn.Parameter]) -> list[list[nn.Parameter]]:
@@ -208,3 +226,15 @@ def _runs(parameters: Iterable[nn.Parameter]) -> list[list[nn.Parameter]]:
     for parameter in parameters:
         runs.setdefault((parameter.dtype, parameter.device, parameter.requires_grad), []).append(parameter)
     return list(runs.values())
+
+
+def _is_used(sums: Tensor, own: Tensor | None) -> bool:
+    """Whether any rank had a gradient: this one its `own`, or else the sum does not begin with -0.0."""
+    if own is not None:
+        return True
+    first = sums[0].real
+    return not bool(first.signbit()) or bool(first != 0)
+
+
+def _shares_memory(a: Tensor, b: Tensor) -> bool:
+    return a.untyped_storage()._cdata == b.untyped_storage()._cdata

@@ -1,72 +1,97 @@
 """A fully sharded module and its optimizer, put together from all ranks: saved on N ranks, resumed on any number.
 
-The optimizer has flat shards for parameters, and moments of the same layout. Here everything is taken apart again: each
-parameter has its own state, in its own shape, under its own name, as if it had never been sharded. All functions are
-called on all ranks at once.
+The optimizer has pieces of parameters, and moments of the same layout. Here everything becomes whole again, under the
+parameters' names, as if it had never been sharded. All functions are called on all ranks at once.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+import torch.distributed as dist
+from torch import Tensor, nn
 
-from impls.reference.unit import FlatParameter, Unit
+from impls.reference.cut import Place
+from impls.reference.unit import Unit
 
 
 def parameters(units: Iterable[Unit]) -> dict[str, Tensor]:
     """Every parameter whole, under each of its names."""
     found: dict[str, Tensor] = {}
-    for flat in _flats(units):
-        for place, parameter in zip(flat.places, flat.gathered(flat.shard), strict=True):
-            found |= dict.fromkeys(place.names, parameter)
+    for unit in units:
+        for flat in unit.flats:
+            for place, parameter in zip(flat.places, flat.gathered(), strict=True):
+                found |= dict.fromkeys(place.names, parameter)
     return found
 
 
-def state(units: Sequence[Unit], optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-    """The whole parameters, the optimizer's state of each of them (under its first name), and the groups' options."""
-    states: dict[str, dict[str, Any]] = {}
-    for flat in _flats(units):
-        for key, value in optimizer.state.get(flat.shard, {}).items():
-            for place, part in zip(flat.places, _taken_apart(flat, value), strict=True):
-                states.setdefault(place.names[0], {})[key] = part
+def state(units: Sequence[Unit], optimizer: torch.optim.Optimizer, group: dist.ProcessGroup | None) -> dict[str, Any]:
+    """The whole parameters, the optimizer's state of each of them (by its first name), and its groups' options."""
+    own = {place.names[0]: dict(optimizer.state.get(piece, {})) for place, piece, _ in _pieces(units)}
+    everyone: list[Any] = [None] * dist.get_world_size(group)
+    dist.all_gather_object(everyone, own, group=group)
+    whole = parameters(units)
+    states = {}
+    for name in own:
+        parts = [rank[name] for rank in everyone if rank[name]]  # in rank order: from the first elements to the last
+        states[name] = {key: _join([part[key] for part in parts], whole[name]) for key in (parts[0] if parts else ())}
     options = [{key: value for key, value in group.items() if key != "params"} for group in optimizer.param_groups]
-    return {"parameters": parameters(units), "optimizer": states, "param_groups": options}
+    return {"parameters": whole, "optimizer": states, "param_groups": options}
 
 
 @torch.no_grad()
 def load(units: Sequence[Unit], saved: Mapping[str, Any], optimizer: torch.optim.Optimizer) -> None:
-    """This rank's shards of what `state` has saved; ValueError if the optimizer has another number of groups."""
-    if len(saved["param_groups"]) != len(optimizer.param_groups):
+    """This rank's pieces of what `state` has saved. ValueError if the optimizer has another number of groups."""
+    there, here = len(saved["param_groups"]), len(optimizer.param_groups)
+    if there != here:
         raise ValueError(
-            f"the state was saved with {len(saved['param_groups'])} parameter groups and the optimizer has "
-            f"{len(optimizer.param_groups)}: build it with the groups that it had"
+            f"the state is that of an optimizer with {there} parameter groups, this one has {here}; build it from the "
+            "same groups as the one that was saved"
         )
     for group, options in zip(optimizer.param_groups, saved["param_groups"], strict=True):
         group.update(options)
-    for flat in _flats(units):
-        names = [place.names[0] for place in flat.places]
-        flat.shard.copy_(flat.shard_of([saved["parameters"][name] for name in names]))
-        states = [saved["optimizer"].get(name, {}) for name in names]
-        optimizer.state[flat.shard] = {key: _put_together(flat, [one[key] for one in states]) for key in states[0]}
+    for place, piece, span in _pieces(units):
+        name = place.names[0]
+        whole = saved["parameters"][name]
+        piece.copy_(whole.flatten()[span])
+        if piece.numel():
+            own = saved["optimizer"].get(name, {})
+            optimizer.state[piece] = {key: _cut(value, span) for key, value in own.items()}
 
 
-def _flats(units: Iterable[Unit]) -> Iterator[FlatParameter]:
+@torch.no_grad()
+def clip(pieces: Iterable[nn.Parameter], max_norm: float, group: dist.ProcessGroup | None) -> Tensor:
+    """Scale the gradients down to the global norm `max_norm`; the norm that they had. []
+
+    A rank has pieces only, so the squares are added up over all ranks before the root is taken.
+    """
+    gradients = [piece.grad for piece in pieces if piece.grad is not None]
+    wide = [torch.promote_types(gradient.dtype, torch.float64) for gradient in gradients]
+    norms = [torch.linalg.vector_norm(g, dtype=dtype) for g, dtype in zip(gradients, wide, strict=True)]
+    square = torch.stack([torch.zeros((), dtype=torch.float64), *(norm**2 for norm in norms)]).sum()
+    dist.all_reduce(square, group=group)
+    norm = square.sqrt()
+    for gradient in gradients:
+        gradient *= (max_norm / (norm + 1e-6)).clamp(max=1)  # as torch.nn.utils.clip_grad_norm_ does
+    return norm
+
+
+def _pieces(units: Iterable[Unit]) -> Iterator[tuple[Place, nn.Parameter, slice]]:
     for unit in units:
-        yield from unit.flats
+        for flat in unit.flats:
+            yield from zip(flat.places, flat.pieces, flat.spans, strict=True)
 
 
-def _taken_apart(flat: FlatParameter, value: Any) -> list[Any]:
-    """A part of the state of a shard, for each parameter: its own elements of a moment, a copy of a step count."""
-    if isinstance(value, Tensor) and value.shape == flat.shard.shape:
-        return flat.gathered(value)
-    return [value.clone() if isinstance(value, Tensor) else value for _ in flat.places]
+def _join(values: list[Any], parameter: Tensor) -> Any:
+    """One entry of a parameter's state from those of its pieces: put together, or the same for all (a step count)."""
+    if isinstance(values[0], Tensor) and values[0].dim() == 1:
+        return torch.cat(values).view(parameter.shape or 1)  # never without dimensions, as a step count is
+    return values[0]
 
 
-def _put_together(flat: FlatParameter, values: Sequence[Any]) -> Any:
-    """The way back; what is not in the shape of the parameter is the same for all of them."""
-    if isinstance(values[0], Tensor) and [value.shape for value in values] == flat.shapes:
-        return flat.shard_of(values)
-    return values[0].clone() if isinstance(values[0], Tensor) else values[0]
+def _cut(value: Any, span: slice) -> Any:
+    """The reverse: what a piece has of one entry of its parameter's state."""
+    return value.flatten()[span].clone() if isinstance(value, Tensor) and value.dim() else copy.deepcopy(value)
