@@ -1,0 +1,240 @@
+"""Rank programs that train by plan, under any stage of any implementation. Imports no pytest.
+
+They report the parameters and losses that a rank sees; what is right is decided elsewhere.
+"""
+
+from __future__ import annotations
+
+import copy
+import io
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from conformance.zero.plan import Plan
+from fixtures.world.context import RankContext
+from impls.handover import NotProvided, takes
+from impls.stages import STAGES, Trainer, stage
+
+Group = dict[str, Any]
+Report = dict[str, Any]
+
+
+def chooses(ctx: RankContext, name: str) -> bool:
+    """Whether the implementation takes no optimizer, but has one of its own."""
+    assert ctx.impl is not None
+    target = ctx.impl.get(STAGES[name])
+    return name != "3" and target is not None and not takes(target, "optimizer_cls") and not takes(target, "optimizer")
+
+
+def train(
+    ctx: RankContext, name: str, plans: list[dict[str, Any]], *, way: str = "straight", at: int = 0
+) -> list[dict[str, Any]]:
+    """Run the plans one after the other, in one of `WAYS`; a plan that the implementation does not take says why."""
+    return [_unless_missing(ctx, name, Plan(**fields), way, at) for fields in plans]
+
+
+def _unless_missing(ctx: RankContext, name: str, plan: Plan, way: str, at: int) -> dict[str, Any]:
+    try:
+        return WAYS[way](ctx, name, plan, at)
+    except NotProvided as reason:
+        return {"missing": str(reason)}
+
+
+# -- ways through a plan -----------------------------------------------------------------------------------------------
+
+
+def straight(ctx: RankContext, name: str, plan: Plan, at: int) -> Report:
+    """All steps, one after the other."""
+    return go_on(ctx, begin(ctx, name, plan, plan.build()), plan)
+
+
+def after_a_false_start(ctx: RankContext, name: str, plan: Plan, at: int) -> Report:
+    """A backward pass on the wrong rows, forgotten by ``zero_grad()``, and then all steps."""
+    trainer = begin(ctx, name, plan, plan.build())
+    accumulate(ctx, trainer, plan.part(slice(-1, None)), 0)
+    trainer.zero_grad()
+    return go_on(ctx, trainer, plan)
+
+
+def saved_and_resumed(ctx: RankContext, name: str, plan: Plan, at: int) -> Report:
+    """After `at` steps module and optimizer are saved, thrown away, and loaded into fresh ones."""
+    trainer = begin(ctx, name, plan, plan.build())
+    first = go_on(ctx, trainer, plan.part(slice(at)))
+    held, state = first["steps"][-1], copy.deepcopy(state_of(trainer))
+    again = begin(ctx, name, plan, loaded(plan, held))
+    again.optimizer.load_state_dict(state)
+    second = go_on(ctx, again, plan.part(slice(at, None)))
+    return {key: first[key] + second[key] for key in first}
+
+
+WAYS = {way.__name__: way for way in (straight, after_a_false_start, saved_and_resumed)}
+
+
+def save(ctx: RankContext, name: str, plan: dict[str, Any]) -> dict[str, Any]:
+    """Train, and pack all that it takes to go on with another number of ranks; or the reason why nothing does."""
+    todo = Plan(**plan)
+    try:
+        trainer = begin(ctx, name, todo, todo.build())
+        go_on(ctx, trainer, todo)
+        whole_state = full_state(trainer) if name == "3" else state_of(trainer)
+        _assert_whole(trainer, whole_state)
+        held = whole(ctx, trainer, todo)
+    except NotProvided as reason:
+        return {"missing": str(reason)}
+    packed = io.BytesIO()
+    torch.save({"held": held, "state": whole_state}, packed)
+    return {"saved": packed.getvalue()}
+
+
+def resume(ctx: RankContext, name: str, plan: dict[str, Any], saved: bytes) -> Report:
+    """Go on from what `save` packed, with fresh weights in the module where the state has them."""
+    todo = Plan(**plan)
+    found = torch.load(io.BytesIO(saved), weights_only=False)
+    trainer = begin(ctx, name, todo, todo.build(todo.seed + 1) if name == "3" else loaded(todo, found["held"]))
+    if name == "3":
+        assert ctx.impl is not None
+        ctx.impl.invoke(trainer.wrapper.load_full_state, found["state"], trainer.optimizer)
+    else:
+        trainer.optimizer.load_state_dict(found["state"])
+    return go_on(ctx, trainer, todo)
+
+
+# -- their pieces ------------------------------------------------------------------------------------------------------
+
+
+def begin(ctx: RankContext, name: str, plan: Plan, module: nn.Module) -> Trainer:
+    """The module and its optimizer under the stage."""
+    assert ctx.impl is not None
+    return stage(
+        ctx.impl,
+        name,
+        module,
+        optimizer_cls=getattr(torch.optim, plan.optimizer, torch.optim.SGD),
+        groups=None if plan.groups is None else groups_of(ctx, name, plan, module),
+        extras=plan.extras,
+        **plan.options,
+    )
+
+
+def go_on(ctx: RankContext, trainer: Trainer, plan: Plan) -> Report:
+    """All steps of a plan: losses, norms and parameters after each. A stage 3 is asked for these at the end only."""
+    losses, norms, steps = [], [], []
+    for index in range(len(plan.data)):
+        _add_groups(trainer, plan, index)
+        losses.append(accumulate(ctx, trainer, plan, index))
+        trainer.average()
+        if plan.max_norm is not None:
+            norms.append(trainer.clip(plan.max_norm))
+        if plan.rates is not None:
+            trainer.set_rate(plan.rates[index])
+        trainer.step()
+        trainer.zero_grad()
+        is_seen = trainer.name != "3" or index + 1 == len(plan.data)
+        steps.append(whole(ctx, trainer, plan) if is_seen else None)
+    return {"losses": losses, "norms": norms, "steps": steps}
+
+
+def accumulate(ctx: RankContext, trainer: Trainer, plan: Plan, index: int) -> float:
+    """Forward and backward of every microbatch of a step; the loss of this rank."""
+    if plan.active is not None:
+        trainer.module.active = plan.active[index][ctx.rank]  # type: ignore[assignment]  # of models.Optional
+    total = 0.0
+    for x, target in plan.data[index][ctx.rank]:
+        if plan.evaluates:
+            with torch.no_grad():
+                plan.loss_of(trainer, x, target)
+        loss = plan.loss_of(trainer, x, target)
+        trainer.backward(loss)
+        trainer.finish()
+        total += float(loss.detach())
+    return total
+
+
+def whole(ctx: RankContext, trainer: Trainer, plan: Plan) -> dict[str, Tensor]:
+    """Copies of all parameters; the rows are for a forward pass, should that be needed to see them."""
+    x, _ = plan.data[0][ctx.rank][0]
+    cast = plan.dtype is not None and plan.shapes is None
+    return trainer.full_parameters(x.to(plan.dtype) if cast else x)
+
+
+def loaded(plan: Plan, held: Mapping[str, Tensor]) -> nn.Module:
+    """A fresh module with these parameters."""
+    module = plan.build(plan.seed + 1)
+    with torch.no_grad():
+        for name, parameter in module.named_parameters():
+            parameter.copy_(held[name])
+    return module
+
+
+def state_of(trainer: Trainer) -> dict[str, Any]:
+    """The optimizer's state dict. Raises `NotProvided` for one that nobody wrote and that has nothing in it."""
+    method = getattr(trainer.optimizer, "state_dict", None)
+    if method is None or getattr(trainer.optimizer, "load_state_dict", None) is None:
+        raise NotProvided(f"{type(trainer.optimizer).__name__} has no state_dict() and load_state_dict()")
+    state: dict[str, Any] = method()
+    if getattr(method, "__func__", None) is torch.optim.Optimizer.state_dict and not state["state"]:
+        raise NotProvided(
+            f"state_dict() of {type(trainer.optimizer).__name__} is torch's own, and there is no state in it"
+        )
+    return state
+
+
+def full_state(trainer: Trainer) -> Any:
+    """What ``full_state(optimizer)`` of a sharded module gives."""
+    method = getattr(trainer.wrapper, "full_state", None)
+    if method is None or getattr(trainer.wrapper, "load_full_state", None) is None:
+        raise NotProvided(f"{type(trainer.wrapper).__name__} has no full_state() and load_full_state()")
+    return method(trainer.optimizer)
+
+
+def _assert_whole(trainer: Trainer, state: dict[str, Any]) -> None:
+    """Raises `NotProvided` for a state dict in which a parameter that learns has no state of its own shape."""
+    if trainer.name == "3":
+        return
+    entries = state.get("state", {}).values() if isinstance(state.get("state"), Mapping) else ()
+    found = [value.shape for entry in entries for value in entry.values() if isinstance(value, Tensor) and value.dim()]
+    for name, parameter in trainer.module.named_parameters():
+        if parameter.requires_grad and parameter.shape not in found:
+            raise NotProvided(f"the state dict has nothing of the shape of {name}: a rank's own share, it seems")
+
+
+def groups_of(ctx: RankContext, name: str, plan: Plan, module: nn.Module) -> Callable[[nn.Module], list[Group]]:
+    """What makes the first parameter groups of a plan, for whatever module the optimizer is built on."""
+    assert ctx.impl is not None
+    target, names = ctx.impl.get(STAGES[name]), {name for name, _ in module.named_parameters()}
+    if name != "3" and not takes(target, "params") and not takes(target, "optimizer"):
+        raise NotProvided(f"{ctx.impl.name}'s {STAGES[name]} takes a module, and no parameter groups")
+
+    def make(owner: nn.Module) -> list[Group]:
+        named = {name.removeprefix("module."): parameter for name, parameter in owner.named_parameters()}
+        if set(named) != names:
+            raise NotProvided(
+                f"the sharded module has parameters {', '.join(sorted(named)[:3])}, ..., not those of the module "
+                f"({', '.join(sorted(names)[:3])}, ...): they cannot be put into groups by name"
+            )
+        return _groups_since(0, plan, named)
+
+    return make
+
+
+def _groups_since(step: int, plan: Plan, named: Mapping[str, nn.Parameter]) -> list[Group]:
+    """The groups that are there from a step on."""
+    return [
+        {"params": [p for name, p in named.items() if plan.group_of(name) == index], **options}
+        for index, (_, options, since) in enumerate(plan.groups or [])
+        if since == step
+    ]
+
+
+def _add_groups(trainer: Trainer, plan: Plan, step: int) -> None:
+    if step and plan.groups and any(since == step for *_, since in plan.groups):
+        add = getattr(trainer.optimizer, "add_param_group", None)
+        if add is None:
+            raise NotProvided(f"{type(trainer.optimizer).__name__} has no add_param_group()")
+        for group in _groups_since(step, plan, dict(trainer.module.named_parameters())):
+            for parameter in group["params"]:
+                parameter.grad = None  # of the steps in which no optimizer knew it
+            add(group)
