@@ -57,6 +57,12 @@ def test_without_a_gradient_on_any_rank_nothing_happens_and_with_a_zero_one_it_d
         assert torch.equal(with_negative_zero, torch.full((5,), 0.5))
 
 
+@pytest.mark.parametrize("clear", ["module", "optimizer"])
+def test_a_parameter_without_gradient_does_not_go_on_by_its_momentum(worlds: WorldPool, clear: str) -> None:
+    for weight in worlds.world(3).run(programs.used_once, clear).values:
+        assert torch.equal(weight, torch.full((5,), -1.0))
+
+
 @pytest.mark.parametrize("max_norm", [0.05, 1e6])
 @stages
 def test_clips_by_the_global_norm_and_reduces_once(worlds: WorldPool, stage: str, max_norm: float) -> None:

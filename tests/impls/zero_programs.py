@@ -126,6 +126,20 @@ def no_gradient_and_zero_gradient(ctx: RankContext, stage: str) -> list[Tensor]:
     return [parameter.detach() for parameter in parameters]
 
 
+def used_once(ctx: RankContext, clear: str) -> Tensor:
+    """Two steps with momentum, the second of them without a gradient on any rank; cleared by the module or by us."""
+    weight = nn.Parameter(torch.zeros(5))
+    optimizer = ShardedOptimizer([weight], torch.optim.SGD, lr=1.0, momentum=0.9)
+    weight.sum().backward()  # type: ignore[no-untyped-call]
+    optimizer.step()
+    if clear == "module":
+        weight.grad = None
+    else:
+        optimizer.zero_grad()
+    optimizer.step()
+    return weight.detach()
+
+
 def clipped(ctx: RankContext, stage: str, max_norm: float) -> tuple[float, float, int]:
     """Worst difference from a single process that clips; of the norms; and how often gradients were reduced."""
     module, single = zoo(), zoo()
