@@ -237,4 +237,4 @@ def _is_used(sums: Tensor, own: Tensor | None) -> bool:
 
 
 def _shares_memory(a: Tensor, b: Tensor) -> bool:
-    return a.untyped_storage()._cdata == b.untyped_storage()._cdata
+    return bool(a.untyped_storage()._cdata == b.untyped_storage()._cdata)
