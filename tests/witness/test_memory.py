@@ -5,7 +5,7 @@ import dataclasses
 import torch
 from torch import nn
 
-from fixtures.witness.memory import peak, weigh
+from fixtures.witness.memory import Living, follow, largest, peak, survey, weigh
 
 FLOAT = 4
 
@@ -145,3 +145,80 @@ def test_the_peak_is_the_most_that_was_alive_at_one_time() -> None:
         third = torch.zeros(20_000)
     assert block.peak_bytes == FLOAT * 50_000
     assert second.numel() > third.numel()
+
+
+def test_storages_that_were_there_before_are_not_other() -> None:
+    there = torch.zeros(1000)
+    before = Living()
+    before.look()
+    new = torch.zeros(10)
+    (found,) = [item for item in survey(others=True, apart_from=before)["other"] if item.num_bytes]
+    assert (found.num_bytes, found.dtype, found.shape) == (FLOAT * 10, torch.float32, (10,))
+    assert there.numel() > new.numel()
+
+
+def test_the_largest_storages_come_first_in_words() -> None:
+    found = survey(kept=[torch.zeros(2, 3), torch.zeros(70, dtype=torch.bfloat16), torch.zeros(0)])["kept"]
+    assert largest(found) == "140 bytes behind bfloat16[70]; 24 bytes behind float32[2, 3]"
+    assert largest(found, 1) == "140 bytes behind bfloat16[70]"
+    assert largest([]) == "nothing"
+
+
+def test_integers_are_told_from_what_can_be_trained() -> None:
+    found = survey(kept=[torch.zeros(1), torch.zeros(1, dtype=torch.int64), torch.zeros(1, dtype=torch.complex64)])
+    assert [item.is_floating_point for item in found["kept"]] == [True, False, True]
+
+
+def test_what_only_autograd_still_holds_is_followed() -> None:
+    living = Living()
+    before = living.look()
+    x = torch.zeros(1000, requires_grad=True)
+    weight = x * 2
+    y = weight * weight
+    living.look()
+    del weight
+    assert living.look() - before == FLOAT * 3000
+    y.sum().backward()
+    assert living.num_bytes - before == FLOAT * 2000  # the weight is gone; the gradient has not been seen
+
+
+def test_following_keeps_nothing_alive() -> None:
+    living = Living()
+    before = living.look()
+    kept = torch.zeros(1000)
+    living.note(kept)
+    assert living.has_seen(kept[:10])
+    assert living.num_bytes - before == FLOAT * 1000
+    del kept
+    assert living.num_bytes == before
+
+
+def test_released_memory_is_alive_again_when_its_storage_is_filled() -> None:
+    living = Living()
+    before = living.look()
+    full = torch.zeros(1000)
+    living.note(full)
+    full.untyped_storage().resize_(0)
+    assert living.num_bytes == before
+    full.untyped_storage().resize_(FLOAT * 1000)
+    assert living.num_bytes - before == FLOAT * 1000
+
+
+def test_the_peak_between_two_looks_is_followed() -> None:
+    living = Living()
+    before = living.look()
+    with follow(living) as block:
+        x = torch.zeros(1000, requires_grad=True)
+        (torch.zeros(5000) + 1).sum()
+        x.mul(2).sum().backward()
+    assert block.peak_bytes - before == FLOAT * (1000 + 2 * 5000)
+
+
+def test_the_gradients_of_a_backward_pass_are_followed() -> None:
+    x = torch.zeros(1000, requires_grad=True)
+    y = (x * x).sum()
+    living = Living()
+    before = living.look()
+    with follow(living) as block:
+        y.backward()
+    assert block.peak_bytes - before >= FLOAT * 1000

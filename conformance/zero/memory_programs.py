@@ -1,0 +1,176 @@
+"""Rank programs that weigh what a ZeRO stage holds, at the moments that its formula is about. Imports no pytest."""
+
+from __future__ import annotations
+
+import dataclasses
+import gc
+import math
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from conformance.zero.held_memory import NOTES, OTHER
+from fixtures.witness import memory
+from fixtures.world.context import RankContext
+from impls.loading import Implementation
+from impls.stages import Trainer, stage
+
+AFTER_BACKWARD = "after backward"  # and the end of its reduction, before step()
+AFTER_STEP = "after step"  # before zero_grad()
+AT_REST = "at rest"  # after zero_grad()
+SETTLE_S = 0.5
+
+Shapes = Sequence[Sequence[Sequence[int]]]  # layer, parameter, its dimensions
+Report = dict[str, Any]
+
+
+class MasterAdam(torch.optim.Optimizer):
+    """Adam with FP32 moments, and an FP32 master copy of every 16-bit parameter: 12 bytes per parameter, all told.
+
+    With it any stage that takes an optimizer class holds what the 16-byte accounting is about; one that makes masters
+    of its own hands over FP32 parameters, and gets none from here.
+    """
+
+    def __init__(self, params: Any, lr: float = 1e-3) -> None:
+        super().__init__(params, {"lr": lr})
+
+    @torch.no_grad()
+    def step(self) -> None:  # type: ignore[override]  # no closure
+        """One update."""
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    self._update(parameter, group["lr"])
+
+    def _update(self, parameter: Tensor, lr: float) -> None:
+        state = self.state[parameter]
+        if not state:
+            state["steps"] = 0  # a plain number: it weighs nothing
+            state["mean"] = torch.zeros_like(parameter, dtype=torch.float32)
+            state["square"] = torch.zeros_like(parameter, dtype=torch.float32)
+            if parameter.dtype != torch.float32:
+                state["master"] = parameter.detach().float()
+        state["steps"] += 1
+        master, gradient = state.get("master", parameter), parameter.grad.float()
+        state["mean"].lerp_(gradient, 0.1)
+        state["square"].lerp_(gradient * gradient, 0.001)
+        scale = math.sqrt(1 - 0.999 ** state["steps"]) / (1 - 0.9 ** state["steps"])
+        master.sub_(lr * scale * state["mean"] / (state["square"].sqrt() + 1e-8))
+        if master is not parameter:
+            parameter.copy_(master)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """An update rule with the options that make it what its name says."""
+
+    optimizer_cls: type[torch.optim.Optimizer]
+    options: Mapping[str, Any]
+
+
+RULES: Mapping[str, Rule] = {
+    "sgd": Rule(optimizer_cls=torch.optim.SGD, options={"lr": 0.01}),
+    "momentum": Rule(optimizer_cls=torch.optim.SGD, options={"lr": 0.01, "momentum": 0.9}),
+    "adam": Rule(optimizer_cls=torch.optim.Adam, options={"lr": 0.01}),
+    "adamw": Rule(optimizer_cls=torch.optim.AdamW, options={"lr": 0.01, "weight_decay": 0.1}),
+    "master adam": Rule(optimizer_cls=MasterAdam, options={"lr": 0.01}),
+}
+
+
+class Layer(nn.Module):
+    """Parameters of any shapes, all of which the forward pass uses, and a counter that no optimizer sees."""
+
+    counter: Tensor
+
+    def __init__(self, shapes: Sequence[Sequence[int]]) -> None:
+        super().__init__()
+        for position, shape in enumerate(shapes):
+            self.register_parameter(f"value{position}", nn.Parameter(torch.full(tuple(shape), 2.0**-6)))
+        self.register_buffer("counter", torch.zeros(3, dtype=torch.int64))
+        self._num_values = len(shapes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """A scalar to a scalar."""
+        self.counter += 1
+        for position in range(self._num_values):
+            x = x + (getattr(self, f"value{position}") * x).sum()
+        return x
+
+
+def chain(shapes: Shapes, dtype: torch.dtype) -> nn.Sequential:
+    """Layers one after the other: each a unit for those that shard by units."""
+    return nn.Sequential(*map(Layer, shapes)).to(dtype)
+
+
+def held(ctx: RankContext, name: str, shapes: Shapes, *, rule: str, dtype: torch.dtype = torch.float32) -> Report:
+    """What this rank holds in the second step of stage `name`, at each moment: bytes, and the largest storages."""
+    before = _alive_before()
+    trainer = _trainer(ctx.impl, name, chain(shapes, dtype), rule)
+    report: Report = {"chooses_optimizer": trainer.chooses_optimizer}
+    for step in range(2):
+        trainer.backward(trainer(torch.tensor(1.0 + ctx.rank, dtype=dtype)))
+        trainer.finish()
+        if step:
+            report[AFTER_BACKWARD] = _look(trainer, before)
+        trainer.average()
+        trainer.step()
+        if step:
+            report[AFTER_STEP] = _look(trainer, before)
+        trainer.zero_grad()
+    report[AT_REST] = _look(trainer, before)
+    return report
+
+
+def unsharded(ctx: RankContext, shapes: Shapes, *, rule: str, dtype: torch.dtype) -> Report:
+    """The same without any implementation: one process that trains alone."""
+    before = _alive_before()
+    module = chain(shapes, dtype)
+    optimizer = RULES[rule].optimizer_cls(module.parameters(), **RULES[rule].options)  # type: ignore[call-arg]
+    for _ in range(2):
+        optimizer.zero_grad()
+        module(torch.tensor(1.0, dtype=dtype)).backward()
+        optimizer.step()
+    return {AFTER_STEP: _sorted_out({"module": module, "optimizer": optimizer}, module, before)}
+
+
+def _trainer(impl: Implementation | None, name: str, module: nn.Module, rule: str) -> Trainer:
+    assert impl is not None
+    return stage(impl, name, module, optimizer_cls=RULES[rule].optimizer_cls, **RULES[rule].options)
+
+
+def _alive_before() -> memory.Living:
+    gc.collect()
+    before = memory.Living()
+    before.look()
+    return before
+
+
+def _look(trainer: Trainer, before: memory.Living) -> Report:
+    buckets_bytes = sum(p.nbytes for p in trainer.module.parameters()) if trainer.name == "ddp" else 0
+    return _sorted_out(trainer.held(), trainer.module, before, buckets_bytes)
+
+
+def _sorted_out(held: Mapping[str, Any], module: nn.Module, before: memory.Living, buckets_bytes: int = 0) -> Report:
+    """Bytes and largest storages by category.
+
+    A backend's thread may still hold a tensor of an operation that is over, for a moment: what is in `OTHER` beyond
+    `buckets_bytes` has to be there for longer than that.
+    """
+    buffers = {} if "module" in held else {"buffers": module}
+    until = time.monotonic() + SETTLE_S
+    while True:
+        gc.collect()
+        found = memory.survey(others=True, apart_from=before, **held, **buffers)
+        others = sum(item.num_bytes for item in found[OTHER] if item.is_floating_point)
+        if others <= buckets_bytes or time.monotonic() > until:
+            break
+        time.sleep(0.001)
+    found[NOTES] = [item for item in found[OTHER] if not item.is_floating_point]
+    found[OTHER] = [item for item in found[OTHER] if item.is_floating_point]
+    return {
+        "bytes": {category: sum(item.num_bytes for item in items) for category, items in found.items()},
+        "largest": {category: memory.largest(items) for category, items in found.items()},
+    }

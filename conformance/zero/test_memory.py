@@ -1,0 +1,90 @@
+"""What one rank holds under each ZeRO stage: to the byte the formula's share of a drawn model, and extras by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+import torch
+
+from conformance.checks import Judge, Subject, claim
+from conformance.verdict import Tier, Witness
+from conformance.zero import memory_programs as programs
+from conformance.zero.held_memory import NOTES, OTHER, Finding, Held, wrong_total
+from conformance.zero.scales import MOMENT, PROVIDES, Case, Scales, cases
+
+MIB = 2**20
+
+
+def _stages(tier: Tier = Tier.CORE) -> pytest.MarkDecorator:
+    marks = {
+        "ddp": claim("zero.memory.ddp", tier=tier, provides=[PROVIDES["ddp"]]),
+        "1": claim("zero.memory.1", tier=tier, provides=[PROVIDES["1"]]),
+        "2": claim("zero.memory.2", tier=tier, provides=[PROVIDES["2"]]),
+        "3": claim("zero.memory.3", tier=tier, provides=[PROVIDES["3"]]),
+    }
+    return pytest.mark.parametrize("stage", [pytest.param(stage, marks=mark) for stage, mark in marks.items()])
+
+
+@_stages()
+def test_a_rank_holds_the_formula_and_named_extras(subject: Subject, judge: Judge, stage: str) -> None:
+    scales = Scales(subject, judge, stage)
+    rules = scales.rules("adam", "momentum", "sgd", "adamw")
+    judge.forall(cases(2, 3, 4, rules=rules), lambda case: _judge(judge, scales, case), max_examples=10)
+
+
+@_stages()
+def test_16_bit_parameters_with_an_fp32_optimizer(subject: Subject, judge: Judge, stage: str) -> None:
+    scales = Scales(subject, judge, stage, torch.bfloat16)
+    rules = scales.rules("master adam", "adam")
+    judge.forall(cases(2, 3, 4, rules=rules), lambda case: _judge(judge, scales, case), max_examples=6)
+
+
+@_stages(Tier.EXOTIC)
+def test_odd_shapes_and_more_ranks(subject: Subject, judge: Judge, stage: str) -> None:
+    scales = Scales(subject, judge, stage)
+    rules = scales.rules("adam", "sgd")
+    judge.forall(cases(5, 3, 8, rules=rules, odd=True), lambda case: _judge(judge, scales, case), max_examples=4)
+
+
+def _judge(judge: Judge, scales: Scales, case: Case) -> None:
+    """Total bytes of every rank when the stage's formula holds, and no more once gradients are forgotten."""
+    ranks, later = scales.weigh(case, MOMENT[scales.stage], programs.AT_REST)
+    model, widths = scales.model(case.layers), scales.widths(case.rule)
+    finding = wrong_total(scales.stage, model, widths, ranks)
+    if finding.wrong:
+        scales.broken(finding, ranks, case)
+    _judge_forgotten(scales, case, ranks, later)
+    share = widths.replicated(scales.stage) + widths.sharded(scales.stage) / case.world_size
+    judge.holds(
+        expected=f"{share * model.numel:,.0f}",
+        observed=" to ".join(f"{value:,}" for value in sorted({min(_states(ranks)), max(_states(ranks))})),
+        witness=Witness.MEMORY,
+        unit="bytes",
+        message=f"{widths.formula(scales.stage)} {MOMENT[scales.stage]}; extras: {_extras(finding, ranks)}",
+    )
+
+
+def _judge_forgotten(scales: Scales, case: Case, before: Sequence[Held], after: Sequence[Held]) -> None:
+    for rank, (held, kept) in enumerate(zip(before, after, strict=True)):
+        if kept.states > held.states:
+            finding = Finding(
+                wrong=f"rank {rank} holds more at rest than {MOMENT[scales.stage]}",
+                expected=f"at most {held.states:,}",
+                observed=f"{kept.states:,}",
+            )
+            scales.broken(finding, after, case)
+
+
+def _states(ranks: Sequence[Held]) -> list[int]:
+    return [rank.states for rank in ranks]
+
+
+def _extras(finding: Finding, ranks: Sequence[Held]) -> str:
+    named = {
+        "padding, step counters and uneven shares": 0 if finding.shares is None else finding.shares.extra_bytes,
+        "buckets": max(rank.of(OTHER) for rank in ranks) if finding.shares is None else 0,
+        "notes in integers": max(rank.of(NOTES) for rank in ranks),
+        "module buffers": max(rank.of("buffers") for rank in ranks),
+    }
+    return ", ".join(f"{name} {value:,}" for name, value in named.items() if value)

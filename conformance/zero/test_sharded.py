@@ -1,0 +1,82 @@
+"""What each ZeRO stage shards: every kind of state is whole on every rank, or cut into one share for each."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.checks import Judge, Subject, claim
+from conformance.verdict import Witness
+from conformance.zero.expected_memory import KINDS, SHARDED
+from conformance.zero.held_memory import Held, wrong_kind
+from conformance.zero.scales import MOMENT, PROVIDES, Case, Layers, Scales, cases
+
+MODEL: Layers = (((48, 24), (48,)), ((24, 48),), ((5,), (3, 7)))  # no number of ranks divides all of it
+
+stages = pytest.mark.parametrize(
+    "stage",
+    [
+        pytest.param("ddp", marks=claim("zero.sharded.ddp", provides=[PROVIDES["ddp"]])),
+        pytest.param("1", marks=claim("zero.sharded.1", provides=[PROVIDES["1"]])),
+        pytest.param("2", marks=claim("zero.sharded.2", provides=[PROVIDES["2"]])),
+        pytest.param("3", marks=claim("zero.sharded.3", provides=[PROVIDES["3"]])),
+    ],
+)
+
+
+@stages
+@pytest.mark.parametrize("world_size", [2, 3, 4])
+def test_each_kind_of_state_is_whole_or_shared(subject: Subject, judge: Judge, stage: str, world_size: int) -> None:
+    scales = Scales(subject, judge, stage)
+    for rule in scales.rules("adam"):
+        case = Case(world_size=world_size, layers=MODEL, rule=rule)
+        ranks, cut = _weigh(scales, case)
+        judge.holds(
+            expected=_expected(scales, case),
+            observed="; ".join(f"{kind} {_range([rank.of(kind) for rank in ranks])}" for kind in KINDS),
+            witness=Witness.MEMORY,
+            unit="bytes",
+            message=_message(stage, cut),
+        )
+
+
+@stages
+def test_drawn_models_are_sharded_alike(subject: Subject, judge: Judge, stage: str) -> None:
+    scales = Scales(subject, judge, stage)
+
+    def body(case: Case) -> None:
+        ranks, _ = _weigh(scales, case)
+        judge.holds(
+            expected=_expected(scales, case),
+            observed="; ".join(f"{kind} {_range([rank.of(kind) for rank in ranks])}" for kind in KINDS),
+            witness=Witness.MEMORY,
+            unit="bytes",
+            message="the same for drawn models",
+        )
+
+    rules = scales.rules("adam", "momentum", "sgd", "adamw")
+    judge.forall(cases(2, 3, 4, rules=rules), body, max_examples=8)
+
+
+def _weigh(scales: Scales, case: Case) -> tuple[list[Held], str]:
+    """The readings, and how shares are cut; ends the check where there are none."""
+    (ranks,) = scales.weigh(case, MOMENT[scales.stage])
+    finding = wrong_kind(scales.stage, scales.model(case.layers), scales.widths(case.rule), ranks)
+    if finding.wrong:
+        scales.broken(finding, ranks, case)
+    return ranks, "" if finding.shares is None else finding.shares.cut
+
+
+def _expected(scales: Scales, case: Case) -> str:
+    """Bytes of each kind, a share of it where the stage shards it."""
+    widths, numel = scales.widths(case.rule), scales.model(case.layers).numel
+    parts = {kind: case.world_size if kind in SHARDED[scales.stage] else 1 for kind in KINDS}
+    return "; ".join(f"{kind} {widths.of(kind) * numel / part:,.0f}" for kind, part in parts.items())
+
+
+def _range(values: list[int]) -> str:
+    return f"{min(values):,}" if min(values) == max(values) else f"{min(values):,} to {max(values):,}"
+
+
+def _message(stage: str, cut: str) -> str:
+    shared = " and ".join(SHARDED[stage]) or "nothing"
+    return f"sharded: {shared}" + (f" ({cut})" if cut else "")
