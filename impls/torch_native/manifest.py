@@ -1,4 +1,4 @@
-"""Claims that PyTorch breaks by design, each with the reason and the source; a check confirms that it is still so."""
+"""What PyTorch breaks or refuses by design, with reason and source; a check confirms that it is still so."""
 
 from __future__ import annotations
 
@@ -20,6 +20,12 @@ MANIFEST: dict[str, Any] = {
             "whole parameters: 2T(N-1)/N and about T(N-1)/N more, 2.1 to 2.5 T on 4 ranks, where a "
             "reduce-scatter and an all-gather send 1.5 T.",
             "source": "torch 2.13 torch/distributed/optim/zero_redundancy_optimizer.py, measured",
+        },
+    },
+    "refuses": {
+        "zero.memory.3": {
+            "reason": "fully_shard cuts along the first dimension, and says ValueError to a parameter without any.",
+            "source": "torch 2.13 torch/distributed/fsdp/_fully_shard/_fsdp_init.py, _verify_managed_param",
         },
     },
 }
