@@ -10,7 +10,7 @@ from torch import nn
 
 from impls.reference.calls import average_gradients
 
-BREAKS = ("zero.torch-name.1", "zero.comm.1")
+BREAKS = ("zero.torch-name.1", "zero.comm.1", "lessons.78")
 
 
 def ShardedOptimizer(  # noqa: N802
