@@ -1,0 +1,1 @@
+"""Checks of the memory figures: bytes per parameter, measured, times published numbers of parameters."""
