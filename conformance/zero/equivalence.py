@@ -59,6 +59,8 @@ def judge_plans(
     `way` is one of the ways through a plan, `at` the step where it takes a turn; all of them lead to the same place.
     """
     plans = own_rule.where_it_chooses(subject, stage, world_size, plans)
+    if not plans:
+        judge.not_provided(f"{subject.name} has another rule than SGD, and this is exact with SGD only")
     fields = [plan.fields() for plan in plans]
     reports = subject.run(value_programs.train, world_size, stage, fields, way=way, at=at).values
     by_plan = list(zip(plans, zip(*reports, strict=True), strict=True))
@@ -74,7 +76,7 @@ def trained(subject: Subject, stage: str, plan: Plan, ranks: Sequence[Report]) -
     bound: Bound | None
     if plan.optimizer == UNKNOWN:
         run = own_rule.alone(subject, stage, plan)
-        bound = single.rounding_bound(dataclasses.replace(plan, optimizer="Adam"), run)
+        _, bound = single.yardstick(dataclasses.replace(plan, optimizer="Adam"))  # as if it were
     elif plan.is_exact and plan.optimizer == "SGD":
         run, bound = single.exact_yardstick(plan), None
     else:

@@ -42,7 +42,7 @@ class Plan:
     max_norm: float | None = None  # to clip gradients by
     active: list[list[bool]] | None = None  # step, rank: whether models.Optional uses its extra layer
     evaluates: bool = False  # a forward pass without gradients before each step
-    extras: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # of mixed precision
+    extras: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # of mixed precision: master, init_scale, ...
 
     def fields(self) -> dict[str, Any]:
         """What `Plan` is made from again in a rank."""
@@ -58,10 +58,16 @@ class Plan:
         )
 
     @property
+    def is_rounded(self) -> bool:
+        """Whether weights are numbers of the dtype after every step: there is no master copy of them."""
+        return not self.extras.get("master", True)
+
+    @property
     def called(self) -> str:
         """The run in a few words, for messages."""
         told = ", ".join(f"{name} {value}" for name, value in self.options.items())
         dtype = f" in {self.dtype}".replace("torch.", "") if self.dtype else ""
+        dtype += " without masters" if self.is_rounded else ""
         return f"{self.model if self.shapes is None else f'layers {self.shapes}'}{dtype}, {self.optimizer}({told})"
 
     def build(self, seed: int | None = None) -> nn.Module:
@@ -119,15 +125,25 @@ class Layers(nn.Module):
 
 
 def rows_for_layers(
-    shapes: Sequence[Sequence[int]], world_size: int, *, steps: int, seed: int = 0, micro: int = 1, real: bool = False
+    shapes: Sequence[Sequence[int]],
+    world_size: int,
+    *,
+    steps: int,
+    seed: int = 0,
+    micro: int = 1,
+    real: bool = False,
+    unit: float = 1.0,
 ) -> Batches:
-    """One row for each microbatch: N times small integers, so that a mean over ranks is a sum of integers; or reals."""
+    """One row for each microbatch: real numbers, or N times small integers, so that a mean over ranks is exact.
+
+    The integers are in multiples of `unit`.
+    """
     width = sum(map(math.prod, shapes))
     generator = torch.Generator().manual_seed(seed)
 
     def draw() -> Rows:
         if real:
             return torch.randn(1, width, generator=generator), torch.ones(1, 1)
-        return world_size * torch.randint(-3, 4, (1, width), generator=generator).float(), torch.ones(1, 1)
+        return unit * world_size * torch.randint(-3, 4, (1, width), generator=generator), torch.ones(1, 1)
 
     return [[[draw() for _ in range(micro)] for _ in range(world_size)] for _ in range(steps)]

@@ -47,11 +47,8 @@ class Run:
         return {name for name, value in self.start.items() if torch.equal(value, self.steps[-1][name])}
 
 
-def train(plan: Plan, *, nudge: float = 0.0, dtype: torch.dtype = torch.float64, rounds: bool = False) -> Run:
-    """Train as planned. `nudge` moves the initial weights, and each gradient by that share of its largest element.
-
-    With `rounds` weights are numbers of the plan's dtype again after every step, as without a master copy.
-    """
+def train(plan: Plan, *, nudge: float = 0.0, dtype: torch.dtype = torch.float64) -> Run:
+    """Train as planned. `nudge` moves the initial weights, and each gradient by that share of its largest element."""
     module = plan.build() if plan.model in OF_SEVERAL_DTYPES else plan.build().to(dtype)
     start = _weights(module)
     with torch.no_grad():
@@ -69,7 +66,7 @@ def train(plan: Plan, *, nudge: float = 0.0, dtype: torch.dtype = torch.float64,
             if plan.rates is not None:
                 options = {**options, "lr": plan.rates[step]}
             _update(plan, parameter, _nudged(parameter.grad, nudge), options, state.setdefault(parameter, {}))
-            if rounds:
+            if plan.is_rounded:
                 parameter.data = parameter.data.to(plan.dtype).to(dtype)
         module.zero_grad()
         steps.append(_weights(module))

@@ -102,12 +102,36 @@ def resume(ctx: RankContext, name: str, plan: dict[str, Any], saved: bytes) -> R
     return go_on(ctx, trainer, todo)
 
 
+def buffers(ctx: RankContext, name: str, plan: dict[str, Any]) -> dict[str, Any]:
+    """The buffers after training, and those that the module alone has after the same forward passes."""
+    todo = Plan(**plan)
+    bare = todo.build()
+    trainer = begin(ctx, name, todo, todo.build())
+    for index in range(len(todo.data)):
+        accumulate(ctx, trainer, todo, index)
+        trainer.average()
+        trainer.step()
+        trainer.zero_grad()
+        for x, _ in todo.data[index][ctx.rank]:
+            bare(x)
+    owner = trainer.wrapper if isinstance(trainer.wrapper, nn.Module) else trainer.module
+    found = {name.removeprefix("module."): buffer for name, buffer in owner.named_buffers()}
+    return {"after": _copies(found), "wanted": _copies(dict(bare.named_buffers()))}
+
+
+def _copies(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: tensor.detach().clone() for name, tensor in sorted(tensors.items())}
+
+
 # -- their pieces ------------------------------------------------------------------------------------------------------
 
 
 def begin(ctx: RankContext, name: str, plan: Plan, module: nn.Module) -> Trainer:
-    """The module and its optimizer under the stage."""
+    """The module and its optimizer under the stage. Raises `NotProvided` for extras that are not taken."""
     assert ctx.impl is not None
+    for extra in plan.extras:
+        if not takes(ctx.impl.get(STAGES[name]), extra):
+            raise NotProvided(f"{ctx.impl.name}'s {STAGES[name]} takes no {extra}")
     return stage(
         ctx.impl,
         name,
@@ -127,7 +151,7 @@ def go_on(ctx: RankContext, trainer: Trainer, plan: Plan) -> Report:
         losses.append(accumulate(ctx, trainer, plan, index))
         trainer.average()
         if plan.max_norm is not None:
-            norms.append(trainer.clip(plan.max_norm))
+            norms.append(_clip(trainer, plan.max_norm))
         if plan.rates is not None:
             trainer.set_rate(plan.rates[index])
         trainer.step()
@@ -135,6 +159,12 @@ def go_on(ctx: RankContext, trainer: Trainer, plan: Plan) -> Report:
         is_seen = trainer.name != "3" or index + 1 == len(plan.data)
         steps.append(whole(ctx, trainer, plan) if is_seen else None)
     return {"losses": losses, "norms": norms, "steps": steps}
+
+
+def _clip(trainer: Trainer, max_norm: float) -> float:
+    if trainer.name == "mixed" and getattr(trainer.optimizer, "clip_grad_norm_", None) is None:
+        raise NotProvided("there is no clip_grad_norm_, and torch's would take the norm of scaled gradients in 16 bits")
+    return trainer.clip(max_norm)
 
 
 def accumulate(ctx: RankContext, trainer: Trainer, plan: Plan, index: int) -> float:

@@ -8,9 +8,11 @@ import torch.distributed as dist
 
 class MixedPrecisionOptimizer:
     def __init__(self, params, optimizer_cls, loss_scale=1024.0, **kwargs):
-        self.half = [p for p in params if p.requires_grad]
-        self.masters = [p.detach().float().requires_grad_() for p in self.half]
-        self.inner = optimizer_cls(self.masters, **kwargs)
+        groups = params if isinstance(params[0], dict) else [{"params": params}]
+        self.half = [p for group in groups for p in group["params"]]
+        masters = [{**group, "params": [p.detach().float() for p in group["params"]]} for group in groups]
+        self.masters = [master for group in masters for master in group["params"]]
+        self.inner = optimizer_cls(masters, **kwargs)
         self.loss_scale = loss_scale if self.half[0].dtype == torch.float16 else 1.0
 
     @property

@@ -12,17 +12,17 @@ class ZeroOptimizer:
         self.n, self.rank, self.lr = world_size, rank, lr
         numel = sum(p.numel() for p in self.params)
         self.part = -(-numel // world_size)
-        self.m = torch.zeros(self.part)
-        self.v = torch.zeros(self.part)
+        self.m = torch.zeros_like(self.flat(self.params)[rank])
+        self.v = torch.zeros_like(self.m)
         self.t = 0
 
     def flat(self, tensors):
-        whole = torch.cat([tensor.reshape(-1).float() for tensor in tensors])
+        whole = torch.cat([tensor.detach().reshape(-1) for tensor in tensors])
         return torch.nn.functional.pad(whole, (0, self.n * self.part - whole.numel())).split(self.part)
 
     @torch.no_grad()
     def step(self):
-        gradient = torch.empty(self.part)
+        gradient = torch.empty_like(self.m)
         sent = [chunk.contiguous() for chunk in self.flat([_gradient(p) for p in self.params])]
         dist.reduce_scatter(gradient, sent)
         gradient /= self.n
@@ -30,8 +30,8 @@ class ZeroOptimizer:
         self.m.lerp_(gradient, 1 - 0.9)
         self.v.lerp_(gradient * gradient, 1 - 0.999)
         size = (self.v / (1 - 0.999**self.t)).sqrt() + 1e-8
-        new = self.flat([p.detach() for p in self.params])[self.rank] - self.lr * self.m / (1 - 0.9**self.t) / size
-        parts = [torch.empty(self.part) for _ in range(self.n)]
+        new = self.flat(self.params)[self.rank] - self.lr * self.m / (1 - 0.9**self.t) / size
+        parts = [torch.empty_like(self.m) for _ in range(self.n)]
         dist.all_gather(parts, new)
         numels = [p.numel() for p in self.params]
         for p, values in zip(self.params, torch.cat(parts)[: sum(numels)].split(numels), strict=True):
