@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
+import torch
 
 from conformance.checks import Broken, Judge, Subject, claim
 from conformance.collectives.traffic import logical_bytes
@@ -37,6 +38,7 @@ def _observe(
     *,
     num_layers: int = LAYERS,
     width: int = WIDE,
+    dtype: torch.dtype = torch.float32,
     micro: int = 1,
     keep: bool = False,
     headed: bool = False,
@@ -48,6 +50,7 @@ def _observe(
         num_layers=num_layers,
         width=width,
         steps=STEPS,
+        dtype=dtype,
         micro=micro,
         keep=keep,
         headed=headed,
@@ -69,7 +72,6 @@ def _judge_traffic(judge: Judge, outcomes: Outcomes, world_size: int, *, wire: b
                     f"backward, and T reduce-scattered",
                     observed=told(data(step.own, sizes)),
                     witness=Witness.TRACE,
-                    unit="bytes",
                     outcomes=outcomes,
                 )
     last = steps_of(outcomes[0])[-1]
@@ -82,7 +84,6 @@ def _judge_traffic(judge: Judge, outcomes: Outcomes, world_size: int, *, wire: b
         expected=f"T = {sizes.parameter_bytes:,} gathered in forward, again in backward unless kept, and reduced once",
         observed=_counted(found, sizes),
         witness=Witness.TRACE,
-        unit="bytes",
         message=told(data(last.own, sizes)),
         examples=STEPS * world_size,
     )
@@ -125,6 +126,11 @@ def test_what_does_not_divide_is_padded_and_no_more(subject: Subject, judge: Jud
     _judge_traffic(judge, _observe(subject, world_size, width=ODD), world_size)
 
 
+@claim("strategies.fsdp.traffic", tier=Tier.CONTRACT, provides=["fully_shard"])
+def test_16_bit_parameters_travel_in_16_bits(subject: Subject, judge: Judge) -> None:
+    _judge_traffic(judge, _observe(subject, 2, dtype=torch.bfloat16), 2)
+
+
 # -- link --------------------------------------------------------------------------------------------------------------
 
 
@@ -144,7 +150,6 @@ def _judge_kept(judge: Judge, outcomes: Outcomes, sizes: Sizes, *, resharded: bo
                         expected="2T gathered where units are resharded after forward, T where they are kept",
                         observed=told(data(step.own, sizes)),
                         witness=Witness.TRACE,
-                        unit="bytes",
                         outcomes=outcomes,
                     )
 
@@ -230,7 +235,6 @@ def test_every_forward_pass_gathers_everything_again(subject: Subject, judge: Ju
         expected=f"T = {sizes.parameter_bytes:,} in each forward pass, and in each backward pass what is not kept",
         observed=_counted(found, sizes),
         witness=Witness.TRACE,
-        unit="bytes",
         message=f"gathered in each of {STEPS * micro} forward passes: {STEPS} steps of {micro} microbatches",
         examples=STEPS * micro * world_size,
     )

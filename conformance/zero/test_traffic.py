@@ -23,7 +23,7 @@ from conformance.zero.stage_traffic import (
     way_back_fault,
 )
 from conformance.zero.wire import judge_wire
-from fixtures.world.outcome import Outcomes
+from fixtures.world.outcome import Outcome, Outcomes
 
 STEPS = 3
 LAYERS = 12  # equal ones, so that 2, 3 and 4 owners of whole parameters have as much each
@@ -46,7 +46,6 @@ def _judge_all_reduces(judge: Judge, outcomes: Outcomes, world_size: int, what: 
                     expected=f"each of {wanted:,} bytes of gradients in one all-reduce",
                     observed=told(step.gradients),
                     witness=Witness.TRACE,
-                    unit="bytes",
                     outcomes=outcomes,
                 )
     last = ddp_steps_of(outcomes[0])[-1]
@@ -55,7 +54,6 @@ def _judge_all_reduces(judge: Judge, outcomes: Outcomes, world_size: int, what: 
         expected=f"each of {outcomes[0].value['gradient_bytes']:,} bytes of gradients in one all-reduce",
         observed=told(last.gradients),
         witness=Witness.TRACE,
-        unit="bytes",
         message=f"{what}: " + ("one flat buffer" if count == 1 else f"{count} operations, one for each bucket"),
         examples=world_size * len(ddp_steps_of(outcomes[0])),
     )
@@ -122,26 +120,35 @@ def _judge_updates(judge: Judge, outcomes: Outcomes, world_size: int, *, micro: 
             if fault := update_fault(step, sizes, micro):
                 judge.violated(
                     f"rank {outcome.rank}, step {index}: {fault}",
-                    expected=f"a reduce-scatter and an all-gather of T: 2T(N-1)/N = {formula:,.0f}",
-                    observed=told(data(step.own, sizes)),
+                    expected=f"a reduce-scatter and an all-gather of T: 2T(N-1)/N = {formula:,.0f} bytes",
+                    observed=told(data(step.own, sizes)) + _on_the_wire(outcome, index),
                     witness=Witness.TRACE,
-                    unit="bytes",
                     outcomes=outcomes,
                 )
     if wire:
         judge_wire(judge, outcomes, programs.window(STEPS - 1), int(sizes.share(2)), "2T(N-1)/N")
     last = steps_of(outcomes[0])[-1]
     times = num_reductions(last, sizes)
+    as_ddp = "as DDP" if times == 1 else f"{times} reductions and a gathering"
     judge.holds(
-        expected=f"2T(N-1)/N = {formula:,.0f} per rank and step, as much as DDP, for T = {sizes.parameter_bytes:,}",
+        expected=f"{times + 1}T(N-1)/N = {float(sizes.share(times + 1)):,.0f} bytes per rank and step, {as_ddp}",
         observed=told(data(last.own, sizes)),
         witness=Witness.TRACE,
-        unit="bytes",
-        message=f"gradients reduced {times} times for {micro} microbatches, parameters gathered once"
-        if micro > 1
-        else "one reduction of the gradients and one gathering of the parameters",
+        message=f"T = {sizes.parameter_bytes:,} bytes: reduced {_often(times, micro)}, parameters gathered once",
         examples=STEPS * world_size,
     )
+
+
+def _on_the_wire(outcome: Outcome, step: int) -> str:
+    sent = outcome.sent_bytes(programs.window(step))
+    return "" if sent is None else f"; {sent:,} bytes sent on the wire"
+
+
+def _often(times: int, micro: int) -> str:
+    if micro == 1:
+        return "once"
+    kept = ", so that full gradients are kept between them" if times < micro else ""
+    return f"{times} times for {micro} microbatches{kept}"
 
 
 def _judge_way_back(judge: Judge, outcomes: Outcomes, sizes: Sizes) -> None:
@@ -151,10 +158,9 @@ def _judge_way_back(judge: Judge, outcomes: Outcomes, sizes: Sizes) -> None:
             if fault := way_back_fault(step, sizes):
                 judge.violated(
                     f"rank {outcome.rank}, step {index}: {fault}",
-                    expected=f"one gathering of the parameters: T(N-1)/N = {float(sizes.share()):,.0f}",
+                    expected=f"one gathering of the parameters: T(N-1)/N = {float(sizes.share()):,.0f} bytes",
                     observed=told(data(step.own, sizes)),
                     witness=Witness.TRACE,
-                    unit="bytes",
                     outcomes=outcomes,
                 )
     own = data(steps_of(outcomes[0])[-1].own, sizes)

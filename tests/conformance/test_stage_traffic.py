@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from conformance.judge import Broken, Judge
+from conformance.verdict import Witness
 from conformance.zero import stage_traffic
 from conformance.zero.stage_traffic import Sizes, Step, steps_of
 from conformance.zero.traffic_programs import (
@@ -19,7 +21,9 @@ from conformance.zero.traffic_programs import (
     STEP_BEGIN,
     STEP_END,
 )
-from fixtures.world.outcome import Ending, Mark, Operation, Outcome
+from conformance.zero.wire import judge_wire
+from fixtures.witness.gloo import traffic
+from fixtures.world.outcome import Ending, Mark, Operation, Outcome, Outcomes, WireWindow
 from impls.mesh import HEADER_BYTES, HEADER_TAG, PAYLOAD_TAG
 
 LAYERS, LAYER = 5, 6000  # layers, and bytes of each
@@ -240,3 +244,54 @@ def test_gathers_and_reductions_are_counted_where_they_are_operations_of_their_o
     assert (found.num_gathers, found.num_reductions) == ((5, 4), 5)
     (found,) = stage_traffic.passes_of(_step(RINGS_FORWARD, RINGS, computing=COMPUTING), SIZES)
     assert (found.num_gathers, found.num_reductions) == (None, None)
+
+
+# -- the wire ----------------------------------------------------------------------------------------------------------
+
+
+def _seen(kind: str, *, beside: int = 0, is_seen: bool = True) -> Outcomes:
+    """Three ranks that move TOTAL in a window, as gloo does, and `beside` bytes that no operation accounts for."""
+    moved = _op(kind, TOTAL, at=15)
+    marks = (Mark(name="window-begin", at_ns=10, detail="step"), Mark(name="window-end", at_ns=20, detail="step"))
+    sent = [traffic(moved, rank)[0].wire_bytes + beside if is_seen else None for rank in range(3)]
+    return Outcomes(
+        [
+            Outcome(
+                rank=rank,
+                ending=Ending.RETURNED,
+                operations=(moved,),
+                marks=marks,
+                wire=(WireWindow(name="step", sent_bytes=sent[rank]),),
+            )
+            for rank in range(3)
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "witness", "said"),
+    [
+        (_seen("all_gather"), Witness.WIRE, "preambles included"),
+        (_seen("reduce_scatter"), Witness.WIRE, "gloo's own reduce_scatter sends more than it has to"),
+        (_seen("all_gather", is_seen=False), Witness.TRACE, "rests on the trace"),
+    ],
+    ids=["optimal", "not optimal", "not seen"],
+)
+def test_the_wire_is_shown_and_decides_where_gloo_sends_no_more_than_it_has_to(
+    outcomes: Outcomes, witness: Witness, said: str
+) -> None:
+    judge = Judge()
+    judge_wire(judge, outcomes, "step", TOTAL * 2 // 3, "T(N-1)/N")
+    assert (judge.evidence[0].witness, said in judge.evidence[0].message) == (witness, True)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "formula_bytes"),
+    [(_seen("all_gather", beside=5000), TOTAL), (_seen("all_reduce"), TOTAL * 2 // 3)],
+    ids=["behind the trace's back", "twice the formula"],
+)
+def test_more_on_the_wire_than_the_trace_or_the_formula_says_is_a_violation(
+    outcomes: Outcomes, formula_bytes: int
+) -> None:
+    with pytest.raises(Broken):
+        judge_wire(Judge(), outcomes, "step", formula_bytes, "T(N-1)/N")
