@@ -81,7 +81,7 @@ def _as_shares(kinds: Sequence[str], held: Sequence[int], model: Model, width: i
         return Finding(shares=shares)
     return Finding(
         wrong=f"{' and '.join(kinds)}: {shares.reason}",
-        expected=f"{width * model.numel / len(held):,.0f} on each rank, up to the granularity of shards",
+        expected=f"{width * model.numel / len(held):,.0f} bytes on each rank, up to the granularity of shards",
         observed=_listed(held),
     )
 
@@ -94,7 +94,7 @@ def _as_whole(kind: str, held: Sequence[int], model: Model, width: int, has_coun
     rank = next(rank for rank, value in enumerate(held) if not whole <= value <= most)
     return Finding(
         wrong=f"{kind}: rank {rank} of {len(held)} has {'less' if held[rank] < whole else 'more'} than one whole copy",
-        expected=f"{whole:,} on each rank",
+        expected=f"{whole:,} bytes on each rank",
         observed=_listed(held),
     )
 
@@ -121,7 +121,7 @@ def wrong_total(stage: str, model: Model, widths: Widths, ranks: Sequence[Held])
     share = widths.sharded(stage) * model.numel / len(ranks)
     return Finding(
         wrong=f"beside {whole:,} bytes of states that are whole, {shares.reason}",
-        expected=f"{whole + share:,.0f} on each rank ({widths.formula(stage)}), and padding and step counters",
+        expected=f"{whole + share:,.0f} bytes on each rank ({widths.formula(stage)}), padding and step counters apart",
         observed=_listed([rank.states for rank in ranks]),
     )
 
@@ -140,7 +140,7 @@ def _buckets(model: Model, widths: Widths, ranks: Sequence[Held]) -> Finding:
         return Finding()
     return Finding(
         wrong=f"rank {others.index(max(others))} of {len(ranks)} keeps more than one bucket for each gradient",
-        expected=f"at most {most:,} beside parameters, gradients and optimizer state",
+        expected=f"at most {most:,} bytes beside parameters, gradients and optimizer state",
         observed=_listed(others),
     )
 
@@ -151,10 +151,10 @@ def _notes(model: Model, ranks: Sequence[Held]) -> Finding:
         return Finding()
     return Finding(
         wrong="more integers than parameters and ranks have places and numbers",
-        expected=f"at most {most:,} beside the module's buffers",
+        expected=f"at most {most:,} bytes beside the module's buffers",
         observed=_listed([rank.of(NOTES) for rank in ranks]),
     )
 
 
 def _listed(values: Sequence[int]) -> str:
-    return ", ".join(f"{value:,}" for value in values)
+    return f"{', '.join(f'{value:,}' for value in values)} bytes"

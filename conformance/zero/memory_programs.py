@@ -43,9 +43,9 @@ class MasterAdam(torch.optim.Optimizer):
         for group in self.param_groups:
             for parameter in group["params"]:
                 if parameter.grad is not None:
-                    self._update(parameter, group["lr"])
+                    self._update(parameter, parameter.grad.float(), group["lr"])
 
-    def _update(self, parameter: Tensor, lr: float) -> None:
+    def _update(self, parameter: Tensor, gradient: Tensor, lr: float) -> None:
         state = self.state[parameter]
         if not state:
             state["steps"] = 0  # a plain number: it weighs nothing
@@ -54,7 +54,7 @@ class MasterAdam(torch.optim.Optimizer):
             if parameter.dtype != torch.float32:
                 state["master"] = parameter.detach().float()
         state["steps"] += 1
-        master, gradient = state.get("master", parameter), parameter.grad.float()
+        master = state.get("master", parameter)
         state["mean"].lerp_(gradient, 0.1)
         state["square"].lerp_(gradient * gradient, 0.001)
         scale = math.sqrt(1 - 0.999 ** state["steps"]) / (1 - 0.9 ** state["steps"])
@@ -128,7 +128,7 @@ def unsharded(ctx: RankContext, shapes: Shapes, *, rule: str, dtype: torch.dtype
     """The same without any implementation: one process that trains alone."""
     before = _alive_before()
     module = chain(shapes, dtype)
-    optimizer = RULES[rule].optimizer_cls(module.parameters(), **RULES[rule].options)  # type: ignore[call-arg]
+    optimizer = RULES[rule].optimizer_cls(module.parameters(), **RULES[rule].options)
     for _ in range(2):
         optimizer.zero_grad()
         module(torch.tensor(1.0, dtype=dtype)).backward()

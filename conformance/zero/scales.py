@@ -64,7 +64,7 @@ class Scales:
         self.stage = stage
         self._subject = subject
         self._judge = judge
-        self._dtype = dtype
+        self.dtype = dtype
         self._widths: dict[str, Widths] = {}
         self._alone: dict[str, dict[str, Any]] = {}  # by rule, the report of a rank without others
 
@@ -74,7 +74,7 @@ class Scales:
 
     def model(self, layers: Layers) -> Model:
         """The parameters of a chain of layers."""
-        return Model(shapes=[shape for layer in layers for shape in layer], itemsize=self._dtype.itemsize)
+        return Model(shapes=[shape for layer in layers for shape in layer], itemsize=self.dtype.itemsize)
 
     def weigh(self, case: Case, *moments: str) -> list[list[Held]]:
         """What every rank holds at each of the moments, in one run."""
@@ -124,16 +124,15 @@ class Scales:
             expected=finding.expected,
             observed=finding.observed,
             witness=Witness.MEMORY,
-            unit="bytes",
         )
 
     def _run(self, case: Case) -> list[dict[str, Any]]:
         outcomes = self._subject.observe(
-            programs.held, case.world_size, self.stage, case.layers, rule=case.rule, dtype=self._dtype
+            programs.held, case.world_size, self.stage, case.layers, rule=case.rule, dtype=self.dtype
         )
         raised = all(outcome.ending is Ending.RAISED for outcome in outcomes)
-        if raised and self._dtype != torch.float32:
-            dtype = str(self._dtype).removeprefix("torch.")
+        if raised and self.dtype != torch.float32:
+            dtype = str(self.dtype).removeprefix("torch.")
             self._judge.not_provided(f"it takes no parameters in {dtype}: {failure_text(outcomes)}")
         if (verdict := verdict_of(outcomes)) is not None:
             raise Broken(verdict, failure_text(outcomes), outcomes=outcomes)

@@ -7,13 +7,19 @@ from collections.abc import Sequence
 import pytest
 import torch
 
+from conformance import expect
 from conformance.checks import Judge, Subject, claim
 from conformance.verdict import Tier, Witness
 from conformance.zero import memory_programs as programs
+from conformance.zero import peak_programs
 from conformance.zero.held_memory import NOTES, OTHER, Finding, Held, wrong_total
+from conformance.zero.peaks import ROUNDING, Chain, run
 from conformance.zero.scales import MOMENT, PROVIDES, Case, Scales, cases
 
 MIB = 2**20
+DEFAULT_CAP_MB = 25.0  # of those that cannot be told another
+NUM_BUCKETS = 2  # one fills while one is on its way
+NUM_ARRIVING = 2  # gradients of layers that have not been copied yet
 
 
 def _stages(tier: Tier = Tier.CORE) -> pytest.MarkDecorator:
@@ -47,6 +53,33 @@ def test_odd_shapes_and_more_ranks(subject: Subject, judge: Judge, stage: str) -
     judge.forall(cases(5, 3, 8, rules=rules, odd=True), lambda case: _judge(judge, scales, case), max_examples=4)
 
 
+@claim("zero.memory.2", provides=["Zero2Optimizer"])
+def test_full_gradients_are_never_more_than_a_bucket(subject: Subject, judge: Judge) -> None:
+    chain, bucket_cap_mb = _larger_than_its_buckets(subject)
+    reports = run(subject, chain, "2", bucket_cap_mb=bucket_cap_mb)
+    bucket_units = chain.units((bucket_cap_mb or DEFAULT_CAP_MB) * MIB)
+    judge.that(
+        expect.at_most(
+            chain.units(max(report["peak"] for report in reports)),
+            chain.share + NUM_BUCKETS * bucket_units + NUM_ARRIVING + ROUNDING,
+        ),
+        witness=Witness.MEMORY,
+        unit=f"layers, of {chain.num_layers} in the model",
+        message=(
+            f"the peak of a backward pass on top of what was there: {chain.share:.1f} layers of gradient shards, "
+            f"{NUM_ARRIVING} that arrive, and a bucket of {bucket_units:.0f} that fills while another is reduced"
+        ),
+        examples=chain.world_size,
+    )
+
+
+def _larger_than_its_buckets(subject: Subject) -> tuple[Chain, float | None]:
+    """A chain that needs several buckets: small ones where their size can be told, else a large model."""
+    if subject.run(peak_programs.takes_bucket_cap, 1).values[0]:
+        return Chain(world_size=4, num_layers=32, width=256), 1.0
+    return Chain(world_size=3, num_layers=24, width=1024), None
+
+
 def _judge(judge: Judge, scales: Scales, case: Case) -> None:
     """Total bytes of every rank when the stage's formula holds, and no more once gradients are forgotten."""
     ranks, later = scales.weigh(case, MOMENT[scales.stage], programs.AT_REST)
@@ -70,8 +103,8 @@ def _judge_forgotten(scales: Scales, case: Case, before: Sequence[Held], after: 
         if kept.states > held.states:
             finding = Finding(
                 wrong=f"rank {rank} holds more at rest than {MOMENT[scales.stage]}",
-                expected=f"at most {held.states:,}",
-                observed=f"{kept.states:,}",
+                expected=f"at most {held.states:,} bytes",
+                observed=f"{kept.states:,} bytes",
             )
             scales.broken(finding, after, case)
 

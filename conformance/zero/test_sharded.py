@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from conformance import expect
 from conformance.checks import Judge, Subject, claim
-from conformance.verdict import Witness
+from conformance.verdict import Tier, Witness
 from conformance.zero.expected_memory import KINDS, SHARDED
 from conformance.zero.held_memory import Held, wrong_kind
+from conformance.zero.peaks import GATHERED_UNITS, ROUNDING, Chain, in_units, run, whole_too_long
 from conformance.zero.scales import MOMENT, PROVIDES, Case, Layers, Scales, cases
 
 MODEL: Layers = (((48, 24), (48,)), ((24, 48),), ((5,), (3, 7)))  # no number of ranks divides all of it
@@ -55,6 +59,49 @@ def test_drawn_models_are_sharded_alike(subject: Subject, judge: Judge, stage: s
 
     rules = scales.rules("adam", "momentum", "sgd", "adamw")
     judge.forall(cases(2, 3, 4, rules=rules), body, max_examples=8)
+
+
+@claim("zero.sharded.3", provides=["fully_shard"])
+@pytest.mark.parametrize("world_size", [2, 4])
+def test_a_unit_is_whole_only_while_it_computes(subject: Subject, judge: Judge, world_size: int) -> None:
+    chain = Chain(world_size=world_size, num_layers=10, width=96)
+    reports = run(subject, chain, "3")
+    if wrong := whole_too_long(chain, reports):
+        judge.violated(
+            wrong,
+            expected=f"at most {GATHERED_UNITS}: one that computes, the next, and the buffer that one arrives in",
+            observed=f"layer by layer {in_units(chain, reports[0])}",
+            witness=Witness.MEMORY,
+            unit="units",
+        )
+    judge.holds(
+        expected=f"at most {GATHERED_UNITS}"
+        if reports[0]["chooses"]
+        else "no unit that neither has computed nor is next",
+        observed=in_units(chain, reports[0]),
+        witness=Witness.MEMORY,
+        unit="units",
+        message="units that are whole while layers compute, one after the other",
+        examples=world_size,
+    )
+    _judge_released(judge, chain, reports)
+
+
+@claim("zero.sharded.3", provides=["fully_shard"], tier=Tier.CONTRACT)
+def test_units_that_are_kept_for_the_backward_are_kept_no_longer(subject: Subject, judge: Judge) -> None:
+    chain = Chain(world_size=3, num_layers=6, width=96)
+    _judge_released(judge, chain, run(subject, chain, "3", keep=True))
+
+
+def _judge_released(judge: Judge, chain: Chain, reports: list[dict[str, Any]]) -> None:
+    """When backward has ended, nothing but the shards of the gradients is there on top of what was there before."""
+    fullest = max(report["after"] for report in reports)
+    judge.that(
+        expect.at_most(chain.units(fullest), chain.share + ROUNDING),
+        witness=Witness.MEMORY,
+        unit="units",
+        message=f"what backward leaves on a rank of {chain.world_size}: its share of the gradients",
+    )
 
 
 def _weigh(scales: Scales, case: Case) -> tuple[list[Held], str]:

@@ -1,0 +1,114 @@
+"""A rank program that follows memory through a step: what is alive while each layer computes, and at the peak.
+
+What a rank holds at rest is weighed elsewhere; here it is what comes on top. Imports no pytest.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from conformance.asks import asks_for
+from fixtures.witness import memory
+from fixtures.world.context import RankContext
+from impls.stages import STAGES, stage
+
+STEPS = 3
+FORWARD = "forward"  # the moments of a layer at which it computes
+BACKWARD = "backward"
+Watch = Callable[[str, int, Tensor], None]  # moment, layer, its whole weight
+
+
+class Watched(nn.Module):
+    """A square layer without bias that says when it computes, and with what."""
+
+    def __init__(self, index: int, width: int, watch: Watch) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(width, width))
+        self._index = index
+        self._watch = watch
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[rows, width] to [rows, width]."""
+        out: Tensor = _Product.apply(x, self.weight, self._index, self._watch)  # type: ignore[no-untyped-call]
+        return out
+
+
+class _Product(torch.autograd.Function):
+    """``x @ weight.t()``, which saves its factors for backward as torch's own does."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, index: int, watch: Watch) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        ctx.index, ctx.watch = index, watch
+        watch(FORWARD, index, weight)
+        return x @ weight.t()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Any:
+        (gradient,) = gradients
+        x, weight = ctx.saved_tensors
+        ctx.watch(BACKWARD, ctx.index, weight)
+        return gradient @ weight, gradient.t() @ x, None, None
+
+
+def takes_bucket_cap(ctx: RankContext) -> bool:
+    """Whether ZeRO-2 can be told how large a bucket of gradients may grow."""
+    return asks_for(ctx.impl, STAGES["2"], "bucket_cap_mb")
+
+
+def within_a_step(
+    ctx: RankContext,
+    name: str,
+    num_layers: int,
+    width: int,
+    *,
+    keep: bool = False,
+    bucket_cap_mb: float | None = None,
+) -> dict[str, Any]:
+    """What is alive above what was there at rest, at each layer's moments and at the peak: bytes.
+
+    The least of some steps, since a thread of the backend may hold for a moment what an implementation has released.
+    `keep`: parameters shall stay whole from forward to backward; not to is asked for only where that can be chosen.
+    """
+    assert ctx.impl is not None
+    gc.collect()
+    living = memory.Living()
+    before = living.look()
+    seen: dict[tuple[str, int], int] = {}
+
+    def watch(moment: str, layer: int, weight: Tensor) -> None:
+        living.note(weight)
+        gc.collect()
+        seen[moment, layer] = living.look()
+
+    module = nn.Sequential(*(Watched(index, width, watch) for index in range(num_layers)))
+    chooses = name == "3" and asks_for(ctx.impl, STAGES[name], "reshard_after_forward")
+    extras = {} if bucket_cap_mb is None else {"bucket_cap_mb": bucket_cap_mb}
+    reshard = not keep if chooses or keep else None
+    trainer = stage(ctx.impl, name, module, reshard_after_forward=reshard, extras=extras, lr=0.01)
+    runs = []
+    for _ in range(STEPS):
+        gc.collect()
+        seen.clear()
+        rest = living.look()
+        with memory.follow(living) as step:
+            trainer.backward(trainer(torch.zeros(1, width)).sum())
+            trainer.finish()
+        gc.collect()
+        found = {**seen, ("after", 0): living.look(), ("peak", 0): step.peak_bytes}
+        runs.append({moment: num_bytes - rest for moment, num_bytes in found.items()} | {("rest", 0): rest - before})
+        trainer.average()
+        trainer.step()
+        trainer.zero_grad()
+    least = {moment: min(run[moment] for run in runs) for moment in runs[0]}
+    return {
+        FORWARD: [least[FORWARD, layer] for layer in range(num_layers)],
+        BACKWARD: [least[BACKWARD, layer] for layer in reversed(range(num_layers))],
+        **{moment: least[moment, 0] for moment in ("rest", "after", "peak")},
+        "chooses": chooses,
+    }

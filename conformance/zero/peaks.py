@@ -1,0 +1,70 @@
+"""What may be alive on top of what a stage holds at rest, while a step runs: in units, and in buckets."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from conformance.checks import Subject
+from conformance.zero import peak_programs as programs
+
+GATHERED_UNITS = 3  # the unit that computes, the next one, and the buffer that one arrives in
+GRADIENT_UNITS = 2  # the full gradient of a unit, and the buffer that it leaves in
+ROUNDING = 0.5  # of a unit: activations of one row, and notes
+FLOAT_BYTES = 4
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Chain:
+    """Equal layers one after the other, each a unit, sharded over so many ranks."""
+
+    world_size: int
+    num_layers: int
+    width: int
+
+    @property
+    def unit_bytes(self) -> int:
+        """Of one layer's parameters, or of their gradients."""
+        return FLOAT_BYTES * self.width**2
+
+    def units(self, num_bytes: float) -> float:
+        """So many bytes in layers."""
+        return num_bytes / self.unit_bytes
+
+    @property
+    def share(self) -> float:
+        """What a rank holds of all layers, in units."""
+        return self.num_layers / self.world_size
+
+    @property
+    def most(self) -> float:
+        """The peak above rest that gathering unit by unit brings, in units: shards of gradients add up meanwhile."""
+        return self.share + GATHERED_UNITS + GRADIENT_UNITS + ROUNDING
+
+
+def run(subject: Subject, chain: Chain, stage: str, **options: Any) -> list[dict[str, Any]]:
+    """What every rank reports of its steps."""
+    size = (chain.num_layers, chain.width)
+    return list(subject.run(programs.within_a_step, chain.world_size, stage, *size, **options).values)
+
+
+def whole_too_long(chain: Chain, reports: Sequence[Mapping[str, Any]]) -> str:
+    """Where more units are whole in forward than compute or come next; empty when they are released.
+
+    What is kept for the backward is a fault only where it was asked to be released.
+    """
+    for rank, report in enumerate(reports):
+        for layer, num_bytes in enumerate(report[programs.FORWARD]):
+            kept = 0 if report["chooses"] else layer
+            if chain.units(num_bytes) > GATHERED_UNITS + kept + ROUNDING:
+                return (
+                    f"rank {rank} of {chain.world_size}: while layer {layer} of {chain.num_layers} computes, "
+                    f"{chain.units(num_bytes):.1f} units are whole"
+                )
+    return ""
+
+
+def in_units(chain: Chain, report: Mapping[str, Any]) -> str:
+    """What is alive above rest at each layer of the forward pass, as a text."""
+    return ", ".join(f"{chain.units(num_bytes):.1f}" for num_bytes in report[programs.FORWARD])
