@@ -63,6 +63,7 @@ class FullySharded(nn.Module):
 
     Parameters are equal on all ranks beforehand. When ``backward()`` returns, the mean over ranks is added to the
     ``.grad`` of each piece, so several backward passes accumulate. All ranks call the same units in the same order.
+    Freeze and cast parameters beforehand.
 
     - *Units* are the direct children; of a Sequential, a ModuleList or anything else without a forward pass of its own,
       the modules in it. What is left over, and what several units use (tied weights), belongs to the root unit. That is

@@ -127,6 +127,7 @@ class FlatParameter:
         return ring_reduce_scatter(self._mesh, self._mesh.rank, self._mesh.world_size, flat, in_place=True)
 
     def _all_gather(self, whole: Tensor) -> dist.Work | None:
+        """Let all shards set out into `whole`. While they are under way, gloo has a copy of it on this rank besides."""
         if not self._shard.numel():
             return None
         parts = list(whole.tensor_split(self._mesh.world_size))
