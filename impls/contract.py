@@ -301,6 +301,14 @@ class Cures(Protocol):
     def cure_pipeline_send_send(self, rank: int, world_size: int, tensor: Tensor) -> Tensor:
         """Give `tensor` to the next rank of a ring and return the previous rank's, over a transport without buffers."""
 
+    def cure_fsdp_70b_over_80gb(
+        self, num_parameters: int, bytes_per_parameter: int, device_bytes: int, ranks_per_node: int
+    ) -> int:
+        """The fewest ranks, in whole nodes, on which the states of a fully sharded model fit into `device_bytes` each.
+
+        `bytes_per_parameter` are those of all states together, unsharded: 12, or 16 with an FP32 master copy.
+        """
+
 
 # Blocks to come. Nothing is looked for in them yet.
 FUTURE_BLOCKS = (
@@ -421,6 +429,10 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "master": ("keep_master", "master_weights", "fp32_master"),
     "init_scale": ("initial_scale", "loss_scale", "scale"),
     "growth_interval": ("scale_window", "growth_steps"),
+    "num_parameters": ("num_params", "n_params", "parameter_count", "P"),
+    "bytes_per_parameter": ("bytes_per_param",),
+    "device_bytes": ("capacity_bytes", "memory_bytes", "gpu_bytes"),
+    "ranks_per_node": ("gpus_per_node", "devices_per_node", "node_size"),
 }
 
 # Further orders of parameters, for functions whose parameters have names that nobody knows; the Protocol's comes first.

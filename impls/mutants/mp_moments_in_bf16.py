@@ -8,7 +8,7 @@ from torch import Tensor
 
 from impls.reference import mixed_precision as right
 
-BREAKS = ("zero.equivalence", "memory.mixed-16p")
+BREAKS = ("zero.equivalence", "memory.mixed-16p", "memory.mixed-7b", "memory.adam-states")
 
 
 class MixedPrecision(right.MixedPrecision):

@@ -22,7 +22,7 @@ from impls.reference.collectives import (
     tree_allreduce,
     tree_broadcast,
 )
-from impls.reference.cures import cure_missing_broadcast, cure_pipeline_send_send
+from impls.reference.cures import cure_fsdp_70b_over_80gb, cure_missing_broadcast, cure_pipeline_send_send
 from impls.reference.data_parallel import DataParallel
 from impls.reference.fsdp import fully_shard
 from impls.reference.loop import batch_slice, train
@@ -40,6 +40,7 @@ __all__ = [
     "average_gradients",
     "batch_slice",
     "broadcast_parameters",
+    "cure_fsdp_70b_over_80gb",
     "cure_missing_broadcast",
     "cure_pipeline_send_send",
     "fully_shard",

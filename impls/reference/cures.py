@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
@@ -31,3 +33,15 @@ def cure_pipeline_send_send(rank: int, world_size: int, tensor: Tensor) -> Tenso
         dist.recv(arrived, preceding)
         dist.send(tensor, following)
     return arrived
+
+
+def cure_fsdp_70b_over_80gb(
+    num_parameters: int, bytes_per_parameter: int, device_bytes: int, ranks_per_node: int = 8
+) -> int:
+    """The fewest ranks, in whole nodes, whose share of parameters, gradients and optimizer state fits on a device.
+
+    More ranks are the cure because each holds 1/N of all states. Activation checkpointing is none: it makes room among
+    activations, and there are none in these bytes.
+    """
+    num_ranks = math.ceil(num_parameters * bytes_per_parameter / device_bytes)
+    return math.ceil(num_ranks / ranks_per_node) * ranks_per_node
