@@ -6,7 +6,9 @@ import pytest
 import torch
 
 from fixtures.world.pool import WorldPool
+from tests.impls import zero2_programs
 from tests.impls import zero_programs as programs
+from tests.impls import zero_state_programs as state_programs
 
 # Parameters of order one after a few steps with rates of 0.05, from gradients that were summed in another order.
 ROUNDING = 1e-6
@@ -150,7 +152,7 @@ def test_sends_each_gradient_and_each_parameter_once(
 
 
 def test_zero2_keeps_one_bucket_of_gradients_at_most(worlds: WorldPool) -> None:
-    for *during, after in worlds.world(2).run(programs.gradients_alive).values:
+    for *during, after in worlds.world(2).run(zero2_programs.gradients_alive).values:
         assert len(during) == 4
         assert max(during) <= 1
         assert after == 0
@@ -165,7 +167,7 @@ def test_zero2_keeps_one_bucket_of_gradients_at_most(worlds: WorldPool) -> None:
 def test_the_state_dict_is_that_of_a_single_process(
     worlds: WorldPool, stage: str, optimizer: str, world_size: int
 ) -> None:
-    assert worlds.world(world_size).run(programs.whole_state, stage, optimizer).values == [[]] * world_size
+    assert worlds.world(world_size).run(state_programs.whole_state, stage, optimizer).values == [[]] * world_size
 
 
 @pytest.mark.parametrize(("before", "after"), [(2, 2), (2, 3), (4, 1), (1, 4)])
@@ -174,12 +176,12 @@ def test_the_state_dict_is_that_of_a_single_process(
 def test_goes_on_from_a_state_dict_on_any_number_of_ranks(
     worlds: WorldPool, stage: str, optimizer: str, before: int, after: int
 ) -> None:
-    saved = worlds.world(before).run(programs.resumed, stage, optimizer, None).values[0]
+    saved = worlds.world(before).run(state_programs.resumed, stage, optimizer, None).values[0]
     single = programs.zoo()
     plain = programs.plain(optimizer, single)
-    programs.two_steps(single, plain)
-    _, expected = programs.two_steps(single, plain)
-    for _, weights in worlds.world(after).run(programs.resumed, stage, optimizer, saved).values:
+    state_programs.two_steps(single, plain)
+    _, expected = state_programs.two_steps(single, plain)
+    for _, weights in worlds.world(after).run(state_programs.resumed, stage, optimizer, saved).values:
         assert programs.worst_difference(list(weights.values()), list(expected.values())) < ROUNDING
 
 
@@ -188,28 +190,28 @@ def test_goes_on_from_a_state_dict_on_any_number_of_ranks(
 def test_goes_on_from_a_plain_optimizer_and_a_plain_one_from_it(worlds: WorldPool, stage: str, optimizer: str) -> None:
     first = programs.zoo()
     plain = programs.plain(optimizer, first)
-    saved = programs.two_steps(first, plain)
-    state, weights = worlds.world(3).run(programs.resumed, stage, optimizer, saved).values[0]
+    saved = state_programs.two_steps(first, plain)
+    state, weights = worlds.world(3).run(state_programs.resumed, stage, optimizer, saved).values[0]
     second = programs.zoo()
     second.load_state_dict(weights)
     again = programs.plain(optimizer, second)
     again.load_state_dict(state)
     for _ in range(2):
-        _, expected = programs.two_steps(first, plain)
-    _, got = programs.two_steps(second, again)
+        _, expected = state_programs.two_steps(first, plain)
+    _, got = state_programs.two_steps(second, again)
     assert programs.worst_difference(list(got.values()), list(expected.values())) < ROUNDING
 
 
 @stages
 def test_masters_travel_in_the_state_dict(worlds: WorldPool, stage: str) -> None:
-    for through, across, master in worlds.world(3).run(programs.masters_travel, stage).values:
+    for through, across, master in worlds.world(3).run(state_programs.masters_travel, stage).values:
         assert torch.equal(master, torch.full((5,), 1.0) - 1e-3)
         assert torch.equal(through, across)
         assert torch.equal(across, (torch.ones(5) - 4e-3).bfloat16())
 
 
 def test_a_state_dict_of_other_groups_is_refused(worlds: WorldPool) -> None:
-    told = worlds.world(2).run(programs.other_groups).describe()
+    told = worlds.world(2).run(state_programs.other_groups).describe()
     assert "build it from the same parameters in the same groups" in told
 
 
@@ -218,33 +220,33 @@ def test_a_state_dict_of_other_groups_is_refused(worlds: WorldPool) -> None:
 
 @pytest.mark.parametrize("world_size", [1, 3])
 def test_after_backward_the_shard_of_the_mean_is_all_that_is_left(worlds: WorldPool, world_size: int) -> None:
-    for left, difference in worlds.world(world_size).run(programs.after_backward).values:
+    for left, difference in worlds.world(world_size).run(zero2_programs.after_backward).values:
         assert left == 0
         assert difference < ROUNDING
 
 
 @pytest.mark.parametrize("told", [True, False])
 def test_a_rank_without_backward_takes_part(worlds: WorldPool, told: bool) -> None:
-    assert max(worlds.world(3).run(programs.rank_without_backward, told).values) < ROUNDING
+    assert max(worlds.world(3).run(zero2_programs.rank_without_backward, told).values) < ROUNDING
 
 
 def test_gradients_may_come_in_another_order_on_each_rank(worlds: WorldPool) -> None:
-    assert max(worlds.world(3).run(programs.in_any_order).values) == 0
+    assert max(worlds.world(3).run(zero2_programs.in_any_order).values) == 0
 
 
 def test_after_an_exception_in_backward_zero_grad_clears_the_way(worlds: WorldPool) -> None:
-    assert max(worlds.world(2).run(programs.after_an_exception, True).values) < ROUNDING
-    told = worlds.world(2).run(programs.after_an_exception, False).describe()
+    assert max(worlds.world(2).run(zero2_programs.after_an_exception, True).values) < ROUNDING
+    told = worlds.world(2).run(zero2_programs.after_an_exception, False).describe()
     assert "call zero_grad() first" in told
 
 
 @pytest.mark.parametrize("use_reentrant", [False, True])
 def test_a_layer_may_be_recomputed_in_backward(worlds: WorldPool, use_reentrant: bool) -> None:
-    assert max(worlds.world(2).run(programs.recomputed, use_reentrant).values) < ROUNDING
+    assert max(worlds.world(2).run(zero2_programs.recomputed, use_reentrant).values) < ROUNDING
 
 
 def test_an_optimizer_that_is_gone_leaves_gradients_alone(worlds: WorldPool) -> None:
-    assert all(worlds.world(2).run(programs.forgotten).values)
+    assert all(worlds.world(2).run(zero2_programs.forgotten).values)
 
 
 # -- as an optimizer of torch ------------------------------------------------------------------------------------------
