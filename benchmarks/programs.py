@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+import resource
+import sys
 import time
+import warnings
 from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from fixtures import weighing
+from fixtures.shapes import LLAMA_3_70B
+from fixtures.weighing import Recipe
 from fixtures.world.context import RankContext
+from impls import torch_native
 from impls.mesh import GlooMesh
 from impls.reference.collectives import ring_allreduce
 from impls.reference.data_parallel import DataParallel
+from impls.reference.fsdp import fully_shard
+from impls.reference.zero1 import ShardedOptimizer
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)  # this import compiles scripts of torch's own
+    from torch.distributed.optim import ZeroRedundancyOptimizer
+
+_MAXRSS_BYTES = 1 if sys.platform == "darwin" else 1024  # the unit of ru_maxrss
 
 
 def nothing(ctx: RankContext) -> None:
@@ -69,7 +85,19 @@ def _model() -> nn.Module:
 def training_step(ctx: RankContext, wrapper: str, number: int) -> float:
     """Seconds of one forward, backward and SGD step of 10 M parameters under ``reference`` or ``torch``."""
     wrapped = DataParallel(_model()) if wrapper == "reference" else nn.parallel.DistributedDataParallel(_model())
-    optimizer = torch.optim.SGD(wrapped.parameters(), lr=1e-3)
+    return _timed_steps(wrapped, torch.optim.SGD(wrapped.parameters(), lr=1e-3), number)
+
+
+def zero1_step(ctx: RankContext, whose: str, number: int) -> float:
+    """Seconds of one forward, backward and Adam step of 10 M parameters under ZeRO-1; torch's goes with its DDP."""
+    module = _model()
+    if whose == "reference":
+        return _timed_steps(module, ShardedOptimizer(module.parameters(), torch.optim.Adam, lr=1e-3), number)
+    wrapped = nn.parallel.DistributedDataParallel(module)
+    return _timed_steps(wrapped, ZeroRedundancyOptimizer(module.parameters(), torch.optim.Adam, lr=1e-3), number)
+
+
+def _timed_steps(wrapped: nn.Module, optimizer: Any, number: int) -> float:
     inputs = torch.randn(16, 1414)
 
     def step() -> None:
@@ -80,3 +108,26 @@ def training_step(ctx: RankContext, wrapper: str, number: int) -> float:
     for _ in range(2):  # torch's wrapper rebuilds its buckets in its second step
         step()
     return _timed(step, number)
+
+
+def fully_sharded_pass(ctx: RankContext, whose: str, number: int) -> float:
+    """Seconds of one forward and backward of 10 M parameters, fully sharded."""
+    wrapped = fully_shard(_model()) if whose == "reference" else torch_native.fully_shard(_model())
+    inputs = torch.randn(16, 1414)
+
+    def both() -> None:
+        wrapped.zero_grad(set_to_none=True)
+        wrapped(inputs).square().mean().backward()
+
+    for _ in range(2):
+        both()
+    return _timed(both, number)
+
+
+def weigh_70b(ctx: RankContext, recipe: dict[str, Any], world_size: int) -> tuple[float, float]:
+    """Seconds of weighing one rank's share of a 70B shape on fake tensors, and the peak GB of this process."""
+    assert ctx.impl is not None
+    start = time.perf_counter()
+    weighing.weigh(ctx.impl, LLAMA_3_70B, Recipe(**recipe), world_size=world_size)
+    took_s = time.perf_counter() - start
+    return took_s, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _MAXRSS_BYTES / 1e9
