@@ -35,7 +35,7 @@ from impls.reference.memory import (
 
 BF16 = torch.bfloat16
 DEVICE_GB = 80
-FEW_LAYERS = 8  # for all but one of the weighings of 70B: bytes per parameter do not depend on the number of layers
+FEW_LAYERS = 4  # for all but one of the weighings of a model: bytes per parameter do not depend on their number
 TOKENS = 4096
 Conventions = dict[Accounting, Recipe]
 
@@ -73,9 +73,11 @@ def test_mixed_precision_saves_a_quarter_of_7b_and_with_a_master_copy_nothing(su
     figures = {ALL_FP32: 112.0, MIXED_WITH_MASTER: 112.0, MIXED_WITHOUT_MASTER: 84.0}
     _tell_conventions(judge, LLAMA_2_7B, "ddp", 1, figures)
     conventions = {ALL_FP32: Recipe(stage=PLAIN)} | {key: conventions[key] for key in reversed(conventions)}
-    weights = at_size(subject, judge, *((LLAMA_2_7B, recipe, 1) for recipe in conventions.values()))
-    for accounting, weight in zip(conventions, weights, strict=False):
-        judge_gigabytes(judge, weight, LLAMA_2_7B, bytes_per_parameter("ddp", 1, accounting).total, accounting.name)
+    shapes = [LLAMA_2_7B.with_layers(FEW_LAYERS)] * (len(conventions) - 1) + [LLAMA_2_7B]
+    items = [(shape, recipe, 1) for shape, recipe in zip(shapes, conventions.values(), strict=True)]
+    for accounting, weight in zip(conventions, at_size(subject, judge, *items), strict=False):
+        expected = bytes_per_parameter("ddp", 1, accounting).total
+        judge_gigabytes(judge, weight, LLAMA_2_7B, expected, accounting.name)
 
 
 # -- 70B over 8 and over 16 devices ------------------------------------------------------------------------------------
