@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 
+from fixtures import weigh_programs
 from fixtures.shapes import LLAMA_2_7B, LLAMA_3_70B, SMALL, Shape
 from fixtures.weighing import Recipe, Weight
 from fixtures.world.pool import WorldPool
@@ -71,7 +72,9 @@ RECIPES = {
 def test_fake_tensors_weigh_to_the_byte_what_real_ones_do_on_real_ranks(
     worlds: WorldPool, impl: str, recipe: Recipe
 ) -> None:
-    real = worlds.world(3, impl=impl).run(weighed.measure, dataclasses.asdict(recipe))
+    real = worlds.world(3, impl=impl).run(
+        weigh_programs.on_ranks, dataclasses.asdict(SMALL), dataclasses.asdict(recipe)
+    )
     assert real.all_returned, real.describe()
     for rank, value in enumerate(real.values):
         fake, held = weigh(worlds, impl, SMALL, recipe, world_size=3, rank=rank), Weight(**value)
@@ -111,11 +114,9 @@ def test_ranks_that_have_a_group_are_not_for_weighing(worlds: WorldPool) -> None
 def test_checkpointing_changes_activations_and_no_states(worlds: WorldPool) -> None:
     world = worlds.world(1, bare=True, trace=False)
     shape = LLAMA_3_70B.with_layers(2)
-    kept, recomputed = (
-        world.run(weighed.activations, dataclasses.asdict(shape), 1024, checkpointed).values[0]
-        for checkpointed in (False, True)
-    )
-    assert kept["states"] == recomputed["states"]
+    (values,) = world.run(weigh_programs.activations, dataclasses.asdict(shape), 1024).values
+    kept, recomputed = weigh_programs.read_activations(values)
+    assert kept.states == recomputed.states
     layer_input_bytes = 1024 * shape.width * 2
-    assert recomputed["activations"] < 2 * (shape.num_layers + 1) * layer_input_bytes
-    assert kept["activations"] > 20 * shape.num_layers * layer_input_bytes
+    assert recomputed.activations < 2 * (shape.num_layers + 1) * layer_input_bytes
+    assert kept.activations > 20 * shape.num_layers * layer_input_bytes

@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 
 from fixtures import weighing
-from fixtures.shapes import SMALL, Shape
+from fixtures.shapes import Shape
 from fixtures.weighing import Recipe
 from fixtures.world.context import RankContext
 
@@ -28,17 +28,6 @@ def weigh(
     return dataclasses.asdict(weight)
 
 
-def measure(ctx: RankContext, recipe: dict[str, Any]) -> dict[str, int]:
-    """Measure the small shape on real tensors of real ranks."""
-    assert ctx.impl is not None
-    return dataclasses.asdict(weighing.measure(ctx.impl, SMALL, Recipe(**recipe)))
-
-
 def peak_kilobytes(ctx: RankContext) -> int:
     """The most memory that this process has had."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-
-
-def activations(ctx: RankContext, shape: dict[str, Any], tokens: int, checkpointed: bool) -> dict[str, int]:
-    """Activations and states of a stack of blocks."""
-    return dataclasses.asdict(weighing.activations(Shape(**shape), tokens=tokens, checkpointed=checkpointed))
