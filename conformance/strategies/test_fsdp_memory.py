@@ -59,7 +59,7 @@ def test_a_share_at_rest_and_some_units_more_within_a_step(subject: Subject, jud
         unit="bytes",
         message=f"all states of the fullest rank of {world_size} between steps",
     )
-    _judge_peak(subject, judge, Chain(world_size=world_size, num_layers=12, width=96))
+    _judge_peak(subject, judge, Chain(world_size=world_size, num_layers=14, width=96))
 
 
 def _judge_peak(subject: Subject, judge: Judge, chain: Chain) -> None:

@@ -10,7 +10,7 @@ from torch import nn
 
 from impls.reference.calls import average_gradients
 
-BREAKS = ("zero.torch-name.1", "zero.comm.1", "lessons.78")
+BREAKS = ("zero.torch-name.1", "zero.comm.1", "lessons.78", "zero.sharded.1", "zero.memory.1", "zero.saving.1")
 
 
 def ShardedOptimizer(  # noqa: N802
