@@ -10,7 +10,7 @@ from conformance.verdict import Witness
 from conformance.zero import memory_programs
 from conformance.zero.expected_memory import KINDS
 from conformance.zero.held_memory import Held, wrong_kind, wrong_total
-from conformance.zero.peaks import Chain, in_units, run
+from conformance.zero.peaks import Chain, are_kept_for_backward, in_units, run
 from conformance.zero.scales import Case, Layers, Scales
 
 sizes = pytest.mark.parametrize("world_size", [2, 3, 4])
@@ -65,6 +65,11 @@ def test_a_share_at_rest_and_some_units_more_within_a_step(subject: Subject, jud
 def _judge_peak(subject: Subject, judge: Judge, chain: Chain) -> None:
     """What comes on top within a step is a matter of units, not of the model."""
     reports = run(subject, chain, "3")
+    if not reports[0]["chooses"] and are_kept_for_backward(chain, reports):
+        judge.not_provided(
+            "a share at rest; but each unit stays whole from its forward to its backward, which cannot be chosen, "
+            f"so that all {chain.num_layers} are whole between the two: the peak of this claim is that of freeing them"
+        )
     rank, fullest = max(enumerate(reports), key=lambda pair: pair[1]["peak"])
     judge.that(
         expect.at_most(chain.units(fullest["peak"]), chain.most),

@@ -50,6 +50,11 @@ class Finding:
     shares: Shares | None = None
 
 
+def released_early(stage: str, model: Model, widths: Widths, rank: Held) -> int:
+    """Bytes of whole gradients that ZeRO-1 has let go before it had to: that is no fault."""
+    return max(0, widths.gradients * model.numel - rank.of("gradients")) if stage == "1" else 0
+
+
 def wrong_kind(stage: str, model: Model, widths: Widths, ranks: Sequence[Held]) -> Finding:
     """Whether what the stage shards is cut into shares, and the rest whole on every rank, kind by kind."""
     finding = Finding()
@@ -62,7 +67,9 @@ def wrong_kind(stage: str, model: Model, widths: Widths, ranks: Sequence[Held]) 
             found = _as_shares(kinds, held, model, widths.of(*kinds), has_counters)
             finding = found if finding.shares is None or found.wrong else finding
         else:
-            found = _as_whole(kinds[0], held, model, widths.of(*kinds), has_counters)
+            early = [released_early(stage, model, widths, rank) if kinds == ("gradients",) else 0 for rank in ranks]
+            whole = [sum(pair) for pair in zip(held, early, strict=True)]
+            found = _as_whole(kinds[0], whole, model, widths.of(*kinds), has_counters)
         if found.wrong:
             return found
     return finding
@@ -107,8 +114,7 @@ def wrong_total(stage: str, model: Model, widths: Widths, ranks: Sequence[Held])
         crowded = _buckets(model, widths, ranks)
         return crowded if crowded.wrong else wrong_kind(stage, model, widths, ranks)
     whole = widths.replicated(stage) * model.numel
-    missing = [_released_early(stage, model, widths, rank) for rank in ranks]
-    held = [rank.states + early - whole for rank, early in zip(ranks, missing, strict=True)]
+    held = [rank.states + released_early(stage, model, widths, rank) - whole for rank in ranks]
     shares = explain(
         held,
         model,
@@ -124,13 +130,6 @@ def wrong_total(stage: str, model: Model, widths: Widths, ranks: Sequence[Held])
         expected=f"{whole + share:,.0f} bytes on each rank ({widths.formula(stage)}), padding and step counters apart",
         observed=_listed([rank.states for rank in ranks]),
     )
-
-
-def _released_early(stage: str, model: Model, widths: Widths, rank: Held) -> int:
-    """Bytes of whole gradients that ZeRO-1 has let go already; that is no fault."""
-    if stage != "1":
-        return 0
-    return max(0, widths.gradients * model.numel - rank.of("gradients"))
 
 
 def _buckets(model: Model, widths: Widths, ranks: Sequence[Held]) -> Finding:

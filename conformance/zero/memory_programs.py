@@ -15,13 +15,12 @@ from torch import Tensor, nn
 from conformance.zero.held_memory import NOTES, OTHER
 from fixtures.witness import memory
 from fixtures.world.context import RankContext
-from impls.loading import Implementation
-from impls.stages import Trainer, stage
+from impls.stages import stage
 
 AFTER_BACKWARD = "after backward"  # and the end of its reduction, before step()
 AFTER_STEP = "after step"  # before zero_grad()
 AT_REST = "at rest"  # after zero_grad()
-SETTLE_S = 0.5
+SETTLE_TRIES = 50
 
 Shapes = Sequence[Sequence[Sequence[int]]]  # layer, parameter, its dimensions
 Report = dict[str, Any]
@@ -107,70 +106,66 @@ def chain(shapes: Shapes, dtype: torch.dtype) -> nn.Sequential:
 
 def held(ctx: RankContext, name: str, shapes: Shapes, *, rule: str, dtype: torch.dtype = torch.float32) -> Report:
     """What this rank holds in the second step of stage `name`, at each moment: bytes, and the largest storages."""
-    before = _alive_before()
-    trainer = _trainer(ctx.impl, name, chain(shapes, dtype), rule)
+    assert ctx.impl is not None
+    options = {"optimizer_cls": RULES[rule].optimizer_cls, **RULES[rule].options}
+    stage(ctx.impl, name, nn.Linear(2, 2, dtype=dtype), **options)  # what it does in a process for once is done now
+    scales = _Scales()
+    trainer = stage(ctx.impl, name, chain(shapes, dtype), **options)
     report: Report = {"chooses_optimizer": trainer.chooses_optimizer}
     for step in range(2):
         trainer.backward(trainer(torch.tensor(1.0 + ctx.rank, dtype=dtype)))
         trainer.finish()
         if step:
-            report[AFTER_BACKWARD] = _look(trainer, before)
+            report[AFTER_BACKWARD] = scales.read(trainer.held(), trainer.module)
         trainer.average()
         trainer.step()
         if step:
-            report[AFTER_STEP] = _look(trainer, before)
+            report[AFTER_STEP] = scales.read(trainer.held(), trainer.module)
         trainer.zero_grad()
-    report[AT_REST] = _look(trainer, before)
+    report[AT_REST] = scales.read(trainer.held(), trainer.module)
     return report
 
 
 def unsharded(ctx: RankContext, shapes: Shapes, *, rule: str, dtype: torch.dtype) -> Report:
     """The same without any implementation: one process that trains alone."""
-    before = _alive_before()
+    scales = _Scales()
     module = chain(shapes, dtype)
     optimizer = RULES[rule].optimizer_cls(module.parameters(), **RULES[rule].options)
     for _ in range(2):
         optimizer.zero_grad()
         module(torch.tensor(1.0, dtype=dtype)).backward()
         optimizer.step()
-    return {AFTER_STEP: _sorted_out({"module": module, "optimizer": optimizer}, module, before)}
+    return {AFTER_STEP: scales.read({"module": module, "optimizer": optimizer}, module)}
 
 
-def _trainer(impl: Implementation | None, name: str, module: nn.Module, rule: str) -> Trainer:
-    assert impl is not None
-    return stage(impl, name, module, optimizer_cls=RULES[rule].optimizer_cls, **RULES[rule].options)
+class _Scales:
+    """Reads what has come since it was made."""
 
-
-def _alive_before() -> memory.Living:
-    gc.collect()
-    before = memory.Living()
-    before.look()
-    return before
-
-
-def _look(trainer: Trainer, before: memory.Living) -> Report:
-    buckets_bytes = sum(p.nbytes for p in trainer.module.parameters()) if trainer.name == "ddp" else 0
-    return _sorted_out(trainer.held(), trainer.module, before, buckets_bytes)
-
-
-def _sorted_out(held: Mapping[str, Any], module: nn.Module, before: memory.Living, buckets_bytes: int = 0) -> Report:
-    """Bytes and largest storages by category.
-
-    A backend's thread may still hold a tensor of an operation that is over, for a moment: what is in `OTHER` beyond
-    `buckets_bytes` has to be there for longer than that.
-    """
-    buffers = {} if "module" in held else {"buffers": module}
-    until = time.monotonic() + SETTLE_S
-    while True:
+    def __init__(self) -> None:
         gc.collect()
-        found = memory.survey(others=True, apart_from=before, **held, **buffers)
-        others = sum(item.num_bytes for item in found[OTHER] if item.is_floating_point)
-        if others <= buckets_bytes or time.monotonic() > until:
-            break
-        time.sleep(0.001)
-    found[NOTES] = [item for item in found[OTHER] if not item.is_floating_point]
-    found[OTHER] = [item for item in found[OTHER] if item.is_floating_point]
-    return {
-        "bytes": {category: sum(item.num_bytes for item in items) for category, items in found.items()},
-        "largest": {category: memory.largest(items) for category, items in found.items()},
-    }
+        self._before = memory.Living()
+        self._before.look()
+        self._lasting_bytes = 0  # of `OTHER`, in the reading before
+
+    def read(self, held: Mapping[str, Any], module: nn.Module) -> Report:
+        """Bytes and largest storages by category.
+
+        A thread of the backend may still have a tensor of an operation that is over: what is new in `OTHER` has to be
+        there for a little longer than it takes to let go.
+        """
+        buffers = {} if "module" in held else {"buffers": module}
+        for _ in range(SETTLE_TRIES):
+            gc.collect()
+            found = memory.survey(others=True, apart_from=self._before, **held, **buffers)
+            others = [item for item in found[OTHER] if item.is_floating_point]
+            others_bytes = sum(item.num_bytes for item in others)
+            if others_bytes <= self._lasting_bytes:
+                break
+            time.sleep(0.001)
+        self._lasting_bytes = others_bytes
+        found[NOTES] = [item for item in found[OTHER] if not item.is_floating_point]
+        found[OTHER] = others
+        return {
+            "bytes": {category: sum(item.num_bytes for item in items) for category, items in found.items()},
+            "largest": {category: memory.largest(items) for category, items in found.items()},
+        }

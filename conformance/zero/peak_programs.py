@@ -78,7 +78,6 @@ def within_a_step(
     assert ctx.impl is not None
     gc.collect()
     living = memory.Living()
-    before = living.look()
     seen: dict[tuple[str, int], int] = {}
 
     def watch(moment: str, layer: int, weight: Tensor) -> None:
@@ -100,15 +99,15 @@ def within_a_step(
             trainer.backward(trainer(torch.zeros(1, width)).sum())
             trainer.finish()
         gc.collect()
-        found = {**seen, ("after", 0): living.look(), ("peak", 0): step.peak_bytes}
-        runs.append({moment: num_bytes - rest for moment, num_bytes in found.items()} | {("rest", 0): rest - before})
+        runs.append({**seen, ("rest", 0): rest, ("after", 0): living.look(), ("peak", 0): step.peak_bytes})
         trainer.average()
         trainer.step()
         trainer.zero_grad()
-    least = {moment: min(run[moment] for run in runs) for moment in runs[0]}
+    rest = min(run["rest", 0] for run in runs)
+    least = {moment: min(run[moment] for run in runs) - rest for moment in runs[0]}
     return {
         FORWARD: [least[FORWARD, layer] for layer in range(num_layers)],
         BACKWARD: [least[BACKWARD, layer] for layer in reversed(range(num_layers))],
-        **{moment: least[moment, 0] for moment in ("rest", "after", "peak")},
+        **{moment: least[moment, 0] for moment in ("after", "peak")},
         "chooses": chooses,
     }

@@ -65,6 +65,12 @@ def whole_too_long(chain: Chain, reports: Sequence[Mapping[str, Any]]) -> str:
     return ""
 
 
+def are_kept_for_backward(chain: Chain, reports: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether each layer that has computed adds its unit to those that are whole, and none is whole before its time."""
+    last = [report[programs.FORWARD][-1] for report in reports]
+    return not whole_too_long(chain, reports) and min(map(chain.units, last)) > chain.num_layers - ROUNDING
+
+
 def in_units(chain: Chain, report: Mapping[str, Any]) -> str:
     """What is alive above rest at each layer of the forward pass, as a text."""
     return ", ".join(f"{chain.units(num_bytes):.1f}" for num_bytes in report[programs.FORWARD])

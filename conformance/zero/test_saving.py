@@ -15,7 +15,7 @@ from conformance.checks import Broken, Judge, Subject, claim
 from conformance.verdict import Verdict, Witness
 from conformance.zero import memory_programs as programs
 from conformance.zero.expected_memory import SIXTEEN_BYTES, Widths, fit
-from conformance.zero.held_memory import OTHER, Finding, Held
+from conformance.zero.held_memory import OTHER, Finding, Held, released_early
 from conformance.zero.scales import MOMENT, PROVIDES, Case, Layers, Scales
 
 MODEL: Layers = (((48, 48), (48,)), ((24, 48), (96,)))
@@ -54,7 +54,8 @@ def _mean_bytes(scales: Scales, rule: str, world_size: int) -> Fraction:
     case = Case(world_size=world_size, layers=MODEL, rule=rule)
     (ranks,) = scales.weigh(case, MOMENT[scales.stage])
     widths, model = scales.widths(rule), scales.model(MODEL)
-    mean = Fraction(sum(rank.states for rank in ranks), world_size)
+    early = sum(released_early(scales.stage, model, widths, rank) for rank in ranks)
+    mean = Fraction(sum(rank.states for rank in ranks) + early, world_size)
     factor = widths.saving(scales.stage, world_size)
     share = widths.total * model.numel / factor
     if not share <= mean <= share + model.counter_bytes * widths.has_counters:

@@ -1,6 +1,7 @@
 """ZeRO-2 from hooks: each gradient is reduced to its parameter's owner as it comes, and gone.
 
-Gradients set out in one order on all ranks; what a rank did not use follows as zeros when the backward is finished.
+They set out in one order on all ranks, the last parameter's first; what a rank did not use follows as zeros when the
+backward is finished.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import torch.distributed as dist
 class Zero2Optimizer:
     def __init__(self, params, optimizer_cls, **kwargs):
         self.n, self.rank = dist.get_world_size(), dist.get_rank()
-        self.order, self.ready, self.sent, self.sums = [], {}, [], {}
+        self.owners, self.ready, self.num_sent, self.sums = {}, {}, 0, {}
         self.whole = optimizer_cls(params, **kwargs)  # never steps: it has the groups, in torch's way
         self.inner = optimizer_cls([{"params": []}], **kwargs)
         for group in self.whole.param_groups:
@@ -29,32 +30,29 @@ class Zero2Optimizer:
     def take(self, group):
         for p in group["params"]:
             if p.requires_grad and p.numel():
-                self.order.append(p)
+                self.owners[p] = len(self.owners) % self.n
                 p.register_post_accumulate_grad_hook(self.arrived)
-        self.inner.add_param_group({**group, "params": [p for p in group["params"] if self.owner(p) == self.rank]})
-
-    def owner(self, p):
-        return next((i % self.n for i, other in enumerate(self.order) if other is p), 0)
+        mine = [p for p in group["params"] if self.owners.get(p, 0) == self.rank]
+        self.inner.add_param_group({**group, "params": mine})
 
     def arrived(self, p):
         self.ready[p] = p.grad.contiguous()
         p.grad = None
-        while len(self.sent) < len(self.order) and self.order[len(self.sent)] in self.ready:
-            self.launch(self.ready.pop(self.order[len(self.sent)]))
+        order = list(reversed(self.owners))
+        while self.num_sent < len(order) and order[self.num_sent] in self.ready:
+            self.reduce(order[self.num_sent])
 
-    def launch(self, gradient):
-        owner = len(self.sent) % self.n
-        self.sent.append((gradient, dist.reduce(gradient, dst=owner, async_op=True)))
+    def reduce(self, p):
+        gradient = self.ready.pop(p) if p in self.ready else torch.zeros_like(p)
+        dist.reduce(gradient, dst=self.owners[p])
+        if self.owners[p] == self.rank:
+            self.sums[p] = self.sums.get(p, 0) + gradient / self.n
+        self.num_sent += 1
 
     def sync_grads(self):
-        while len(self.sent) < len(self.order):
-            p = self.order[len(self.sent)]
-            self.launch(self.ready.pop(p, torch.zeros_like(p)))
-        for i, (gradient, work) in enumerate(self.sent):
-            work.wait()
-            if i % self.n == self.rank:
-                self.sums[self.order[i]] = self.sums.get(self.order[i], 0) + gradient / self.n
-        self.sent = []
+        for p in list(reversed(self.owners))[self.num_sent :]:
+            self.reduce(p)
+        self.num_sent = 0
 
     def clip_grad_norm_(self, max_norm):
         square = sum((g.square().sum() for g in self.sums.values()), torch.zeros(()))
@@ -71,13 +69,13 @@ class Zero2Optimizer:
         for p, gradient in self.sums.items():
             p.grad = gradient.to(p.dtype)
         self.inner.step()
-        for i, p in enumerate(self.order):
+        for p, owner in self.owners.items():
             p.grad = None
-            dist.broadcast(p.data, src=i % self.n)
+            dist.broadcast(p.data, src=owner)
 
     def zero_grad(self):
         self.sums = {}
-        for p in self.order:
+        for p in self.owners:
             p.grad = None
 
     def state_dict(self):
