@@ -1,0 +1,29 @@
+"""Fully sharded: each rank keeps its shard of its own gradient: nothing is reduced."""
+
+from __future__ import annotations
+
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from impls.reference import fsdp as right
+from impls.reference.unit import FlatParameter
+
+BREAKS = ("zero.equivalence",)
+
+
+class Own(FlatParameter):
+    """As the reference, but for the fault."""
+
+    def _reduce_scatter(self, flat: Tensor) -> Tensor:
+        return flat.tensor_split(self._mesh.world_size)[self._mesh.rank] * self._mesh.world_size
+
+
+def fully_shard(
+    module: nn.Module, group: dist.ProcessGroup | None = None, reshard_after_forward: bool = True
+) -> right.FullySharded:
+    """As the reference, but for the fault."""
+    sharded = right.fully_shard(module, group, reshard_after_forward)
+    for unit in sharded._units:
+        for flat in unit.flats:
+            flat.__class__ = Own
+    return sharded

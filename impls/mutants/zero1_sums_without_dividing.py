@@ -1,0 +1,28 @@
+"""ZeRO-1: gradients are summed over the ranks and never divided."""
+
+from __future__ import annotations
+
+from impls.mesh import Mesh
+from impls.reference import zero1 as right
+from impls.reference.flat import Flat
+
+BREAKS = ("zero.equivalence",)
+
+
+class Summed(Flat):
+    """As the reference, but for the fault."""
+
+    def reduce(self, mesh: Mesh) -> None:
+        """The sum, not the mean."""
+        super().reduce(mesh)
+        assert self.gradient is not None
+        self.gradient *= mesh.world_size
+
+
+class ShardedOptimizer(right.ShardedOptimizer):
+    """As the reference, but for the fault."""
+
+    def _lay_out(self) -> None:
+        super()._lay_out()
+        for flat in self._flats:
+            flat.__class__ = Summed
