@@ -13,12 +13,11 @@ from conformance.zero.held_memory import Held, wrong_kind, wrong_total
 from conformance.zero.peaks import Chain, are_kept_for_backward, in_units, run
 from conformance.zero.scales import Case, Layers, Scales
 
-sizes = pytest.mark.parametrize("world_size", [2, 3, 4])
 MODEL: Layers = (((32, 40), (32,)), ((7,), (16, 32), (1,)), ((9, 5, 2),))
 
 
 @claim("strategies.fsdp.partition", provides=["fully_shard"])
-@sizes
+@pytest.mark.parametrize("world_size", [2, 3, 4])
 def test_parameters_gradients_and_optimizer_state_are_split(subject: Subject, judge: Judge, world_size: int) -> None:
     scales = Scales(subject, judge, "3")
     case = Case(world_size=world_size, layers=MODEL, rule="adam")
@@ -43,7 +42,7 @@ def _most(ranks: list[Held], kind: str) -> int:
 
 
 @claim("strategies.fsdp.memory", provides=["fully_shard"])
-@sizes
+@pytest.mark.parametrize("world_size", [2, 4])
 def test_a_share_at_rest_and_some_units_more_within_a_step(subject: Subject, judge: Judge, world_size: int) -> None:
     scales = Scales(subject, judge, "3")
     case = Case(world_size=world_size, layers=MODEL, rule="adam")

@@ -20,7 +20,7 @@ from impls.stages import stage
 AFTER_BACKWARD = "after backward"  # and the end of its reduction, before step()
 AFTER_STEP = "after step"  # before zero_grad()
 AT_REST = "at rest"  # after zero_grad()
-SETTLE_TRIES = 50
+SETTLE_TRIES = 20
 
 Shapes = Sequence[Sequence[Sequence[int]]]  # layer, parameter, its dimensions
 Report = dict[str, Any]
