@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from conformance.zero.expected_memory import KINDS, SHARDED, Model, Shares, Widths, explain
 
 OTHER = "other"  # what Python finds beside module and optimizer
+BUFFERS = "buffers"  # of the module as it was handed over
 NOTES = "notes"  # the integers among it
 BUCKETS = 1  # copies of the gradients that data parallelism may have in flat memory
 

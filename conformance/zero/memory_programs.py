@@ -12,7 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from conformance.zero.held_memory import NOTES, OTHER
+from conformance.zero.expected_memory import KINDS
+from conformance.zero.held_memory import BUFFERS, NOTES, OTHER
 from fixtures.witness import memory
 from fixtures.world.context import RankContext
 from impls.stages import stage
@@ -21,6 +22,7 @@ AFTER_BACKWARD = "after backward"  # and the end of its reduction, before step()
 AFTER_STEP = "after step"  # before zero_grad()
 AT_REST = "at rest"  # after zero_grad()
 SETTLE_TRIES = 20
+COUNTER = "counter"  # the buffer that every layer has
 
 Shapes = Sequence[Sequence[Sequence[int]]]  # layer, parameter, its dimensions
 Report = dict[str, Any]
@@ -88,7 +90,7 @@ class Layer(nn.Module):
         super().__init__()
         for position, shape in enumerate(shapes):
             self.register_parameter(f"value{position}", nn.Parameter(torch.full(tuple(shape), 2.0**-6)))
-        self.register_buffer("counter", torch.zeros(3, dtype=torch.int64))
+        self.register_buffer(COUNTER, torch.zeros(3, dtype=torch.int64))
         self._num_values = len(shapes)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -139,7 +141,7 @@ def unsharded(ctx: RankContext, shapes: Shapes, *, rule: str, dtype: torch.dtype
 
 
 class _Scales:
-    """Reads what has come since it was made."""
+    """Reads what has come since it was made. Of a module's buffers only its own counters are told apart as such."""
 
     def __init__(self) -> None:
         gc.collect()
@@ -148,15 +150,16 @@ class _Scales:
         self._lasting_bytes = 0  # of `OTHER`, in the reading before
 
     def read(self, held: Mapping[str, Any], module: nn.Module) -> Report:
-        """Bytes and largest storages by category.
+        """Bytes and largest storages by category. What `held` sorts into another than the three kinds is `OTHER`.
 
         A thread of the backend may still have a tensor of an operation that is over: what is new in `OTHER` has to be
         there for a little longer than it takes to let go.
         """
-        buffers = {} if "module" in held else {"buffers": module}
+        known = {category: thing for category, thing in held.items() if category in (*KINDS, "module")}
+        counters = [buffer for name, buffer in module.named_buffers() if name.endswith(COUNTER)]
         for _ in range(SETTLE_TRIES):
             gc.collect()
-            found = memory.survey(others=True, apart_from=self._before, **held, **buffers)
+            found = memory.survey(others=True, apart_from=self._before, **{**known, BUFFERS: counters})
             others = [item for item in found[OTHER] if item.is_floating_point]
             others_bytes = sum(item.num_bytes for item in others)
             if others_bytes <= self._lasting_bytes:

@@ -12,7 +12,7 @@ from conformance.checks import Judge, Subject, claim
 from conformance.verdict import Tier, Witness
 from conformance.zero import memory_programs as programs
 from conformance.zero import peak_programs
-from conformance.zero.held_memory import NOTES, OTHER, Finding, Held, wrong_total
+from conformance.zero.held_memory import BUFFERS, NOTES, OTHER, Finding, Held, wrong_total
 from conformance.zero.peaks import ROUNDING, Chain, run
 from conformance.zero.scales import MOMENT, PROVIDES, Case, Scales, cases
 
@@ -118,6 +118,6 @@ def _extras(finding: Finding, ranks: Sequence[Held]) -> str:
         "padding, step counters and uneven shares": 0 if finding.shares is None else finding.shares.extra_bytes,
         "buckets": max(rank.of(OTHER) for rank in ranks) if finding.shares is None else 0,
         "notes in integers": max(rank.of(NOTES) for rank in ranks),
-        "module buffers": max(rank.of("buffers") for rank in ranks),
+        "module buffers": max(rank.of(BUFFERS) for rank in ranks),
     }
     return ", ".join(f"{name} {value:,}" for name, value in named.items() if value)

@@ -1,4 +1,4 @@
-"""The wrapper keeps a copy of the parameters beside the module and its buckets."""
+"""The wrapper keeps a copy of the parameters, as buffers of its own, beside the module and its buckets."""
 
 from __future__ import annotations
 
@@ -16,4 +16,5 @@ class DataParallel(right.DataParallel):
 
     def __init__(self, module: nn.Module, *args: Any, **kwargs: Any) -> None:
         super().__init__(module, *args, **kwargs)
-        self._at_first = [parameter.detach().clone() for parameter in module.parameters()]
+        for position, parameter in enumerate(module.parameters()):
+            self.register_buffer(f"at_first_{position}", parameter.detach().clone())
