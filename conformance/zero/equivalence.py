@@ -100,7 +100,8 @@ def judge_trained(judge: Judge, done: Sequence[Trained]) -> None:
 
 def learns(plan: Plan, name: str, parameter: Any) -> bool:
     """Whether a parameter has to change in the course of the plan."""
-    is_used = plan.model not in ("unused",) or not name.startswith("extra")
+    unused = ["extra"] if plan.model == "unused" else [f"layer{index}" for index in plan.unused]
+    is_used = name.partition(".")[0] not in unused
     return bool(
         parameter.requires_grad and parameter.numel() and is_used and plan.options_of(name, len(plan.data)) is not None
     )

@@ -6,14 +6,14 @@ them by itself. Where ``step()`` does not average, the weights are the rank's ow
 
 from __future__ import annotations
 
-import math
+import copy
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from conformance.zero.plan import Plan
-from conformance.zero.value_programs import begin
+from conformance.zero.value_programs import begin, loaded, state_of
 from fixtures.world.context import RankContext
 from impls.handover import NotProvided
 from impls.stages import Trainer
@@ -22,37 +22,52 @@ UNIT = 2.0**-8  # of gradients: 65536 times a few of them is a number of float16
 SHAPES = [[4], [3]]
 
 
-def row(rank: int, bad: bool) -> Tensor:
-    """What a rank's gradient is, in float32, before any averaging. [1, 7]"""
+def row(rank: int, kind: str = "good") -> Tensor:
+    """What a rank's gradient is, in float32, before any averaging; "inf" and "nan" have one element of it. [1, 7]"""
     found = UNIT * torch.arange(1.0, 8.0).reshape(1, 7) * (rank + 1)
-    if bad:
-        found[0, 2] = math.inf
+    if kind != "good":
+        found[0, 2] = float(kind)
     return found
 
 
 def steps(ctx: RankContext, kinds: list[str], lr: float, extras: dict[str, Any], bad_rank: int) -> dict[str, Any]:
-    """Train on "good" and "bad" rows; weights, and the loss scale where it can be read, at first and after each."""
+    """Train on rows of these kinds; weights, and the loss scale where it can be read, at first and after each.
+
+    Only `bad_rank` meets an "inf" or a "nan"; "resume" saves and loads instead of a step.
+    """
     plan = Plan(
         data=[], shapes=SHAPES, real=False, dtype=torch.float16, loss="weighted", options={"lr": lr}, extras=extras
     )
     try:
         averages_itself = not begin(ctx, "mixed", plan, plan.build()).wants_mean
-        module = plan.build(plan.seed if averages_itself else plan.seed + ctx.rank)
-        trainer = begin(ctx, "mixed", plan, module)
+        trainer = begin(ctx, "mixed", plan, plan.build(plan.seed if averages_itself else plan.seed + ctx.rank))
+        seen = [_seen(trainer)]
+        for kind in kinds:
+            if kind == "resume":
+                trainer = _resumed(ctx, plan, trainer)
+            else:
+                _step(trainer, plan, row(ctx.rank, kind if ctx.rank == bad_rank else "good"))
+            seen.append(_seen(trainer))
     except NotProvided as reason:
         return {"missing": str(reason)}
-    seen = [_seen(trainer)]
-    for kind in kinds:
-        x = row(ctx.rank, kind == "bad" and ctx.rank == bad_rank)
-        trainer.backward(plan.loss_of(trainer, x, torch.ones(1, 1)))
-        trainer.step()
-        trainer.zero_grad()
-        seen.append(_seen(trainer))
     return {
         "averages_itself": averages_itself,
         "weights": [weights for weights, _ in seen],
         "scales": [scale for _, scale in seen],
     }
+
+
+def _step(trainer: Trainer, plan: Plan, x: Tensor) -> None:
+    trainer.backward(plan.loss_of(trainer, x, torch.ones(1, 1)))
+    trainer.step()
+    trainer.zero_grad()
+
+
+def _resumed(ctx: RankContext, plan: Plan, trainer: Trainer) -> Trainer:
+    state = copy.deepcopy(state_of(trainer))
+    again = begin(ctx, "mixed", plan, loaded(plan, dict(trainer.module.named_parameters())))
+    again.optimizer.load_state_dict(state)
+    return again
 
 
 def _seen(trainer: Trainer) -> tuple[Tensor, float | None]:

@@ -29,6 +29,7 @@ class Plan:
     model: str = "mlp"  # of fixtures.models, or of `shapes`
     shapes: list[list[int]] | None = None  # a layer for each, in the place of a model
     frozen: list[bool] = dataclasses.field(default_factory=list)  # which of these layers do not learn
+    unused: list[int] = dataclasses.field(default_factory=list)  # and which are in no forward pass
     seed: int = 5
     real: bool = True  # real numbers for weights, else small integers
     is_exact: bool = False  # float32 has nothing to round in it, with SGD: results are compared bit for bit
@@ -75,7 +76,7 @@ class Plan:
         seed = self.seed if seed is None else seed
         if self.shapes is None:
             return models.build(self.model, seed, self.dtype, real=self.real)
-        return models.fill(Layers(self.shapes, self.frozen, self.dtype), seed, real=self.real)
+        return models.fill(Layers(self.shapes, self.frozen, self.unused, self.dtype), seed, real=self.real)
 
     def loss_of(self, module: Any, x: Tensor, target: Tensor) -> Tensor:
         """The loss of one microbatch of one rank."""
@@ -111,9 +112,16 @@ class Layer(nn.Module):
 class Layers(nn.Module):
     """Layers side by side, each fed its part of a row: gradients are those parts, whatever the weights are."""
 
-    def __init__(self, shapes: Sequence[Sequence[int]], frozen: Sequence[bool], dtype: torch.dtype | None) -> None:
+    def __init__(
+        self,
+        shapes: Sequence[Sequence[int]],
+        frozen: Sequence[bool],
+        unused: Sequence[int],
+        dtype: torch.dtype | None,
+    ) -> None:
         super().__init__()
         still = list(frozen) or [False] * len(shapes)
+        self._unused = set(unused)
         self._numels = [math.prod(shape) for shape in shapes]  # the parameters may be in pieces when it is called
         for index, (shape, is_frozen) in enumerate(zip(shapes, still, strict=True)):
             self.add_module(f"layer{index}", Layer(shape, is_frozen, dtype))
@@ -121,7 +129,8 @@ class Layers(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """[rows, numel of all] to [rows, 1]."""
         parts = enumerate(torch.split(x, self._numels, 1))
-        return torch.stack([getattr(self, f"layer{index}")(part) for index, part in parts]).sum(0).unsqueeze(1)
+        products = [getattr(self, f"layer{index}")(part) for index, part in parts if index not in self._unused]
+        return torch.stack(products).sum(0).unsqueeze(1)
 
 
 def rows_for_layers(

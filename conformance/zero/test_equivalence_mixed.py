@@ -22,6 +22,7 @@ HALVES = pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=[
 MOMENTUM = {"lr": 16.0, "momentum": 0.5}  # a step moves weights by sixteenths
 SMALL = {torch.bfloat16: 2.0**-12, torch.float16: 2.0**-15}  # an eighth of what is lost next to 1.0
 MANY = 32  # steps
+TINY = 2.0**-26  # of gradients: float16 has it only under a loss scale
 BARELY = 2.0**-10  # a weight this small shows far smaller differences than one near 1
 
 
@@ -120,8 +121,27 @@ def test_mixed_precision_accumulates_follows_schedules_and_clips(
 @pytest.mark.parametrize("stage", stages("mixed", tier="contract"))
 @HALVES
 def test_mixed_precision_takes_parameter_groups(subject: Subject, judge: Judge, stage: str, dtype: torch.dtype) -> None:
-    groups = [["0.weight", {"lr": 8.0}, 0], ["", {"momentum": 0.25}, 0]]
-    judge_plans(subject, judge, stage, 2, [dataclasses.replace(plans_of(dtype, 2)[0], groups=groups)])
+    momentum, _, adamw = plans_of(dtype, 2)
+    rates = [["0.weight", {"lr": 8.0}, 0], ["", {"momentum": 0.25}, 0]]
+    decays = [["0.weight", {"weight_decay": 0.5}, 0], ["", {}, 0]]
+    plans = [dataclasses.replace(momentum, groups=rates), dataclasses.replace(adamw, groups=decays)]
+    judge_plans(subject, judge, stage, 2, plans)
+
+
+@pytest.mark.parametrize("stage", stages("mixed", tier="contract"))
+def test_gradients_too_small_for_float16_get_through(subject: Subject, judge: Judge, stage: str) -> None:
+    assert torch.tensor(TINY).half() == 0
+    data = rows_for_layers(SHAPES, 2, steps=3, unit=TINY)
+    judge_plans(subject, judge, stage, 2, [_plan(torch.float16, data, is_exact=True, options={"lr": 2.0**-4 / TINY})])
+
+
+@pytest.mark.parametrize("stage", stages("mixed", tier="exotic"))
+@HALVES
+def test_a_16_bit_layer_that_no_rank_uses_does_not_decay(
+    subject: Subject, judge: Judge, stage: str, dtype: torch.dtype
+) -> None:
+    plans = [dataclasses.replace(plan, unused=[1]) for plan in plans_of(dtype, 2)[1:]]
+    judge_plans(subject, judge, stage, 2, plans)
 
 
 @pytest.mark.parametrize("stage", stages("mixed", tier="contract"))

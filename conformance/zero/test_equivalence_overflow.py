@@ -15,10 +15,11 @@ from conformance.zero import overflow_programs, value_programs
 from conformance.zero.equivalence import Report, stages
 
 LR = 16.0
-BAD = ["good", "bad", "good"]
+OVERFLOWS = ["good", "inf", "good", "nan", "good"]
 INTERVAL = 2
-GROWING = ["good", "good", "bad", "good", "good"]
-SCALES = [256.0, 256.0, 512.0, 256.0, 256.0, 512.0]
+GROWING = ["good", "good", "good", "inf", "good", "good"]
+SCALES = [256.0, 256.0, 512.0, 512.0, 256.0, 256.0, 512.0]
+RESUMED = ["inf", "resume", "good"]
 
 
 def _run(subject: Subject, judge: Judge, world_size: int, kinds: list[str], extras: dict[str, Any]) -> list[Report]:
@@ -31,7 +32,7 @@ def _run(subject: Subject, judge: Judge, world_size: int, kinds: list[str], extr
 
 def _expected_move(reports: Sequence[Report], rank: int) -> torch.Tensor:
     """What a good step of SGD takes from the weights of a rank. [7]"""
-    rows = [overflow_programs.row(other, bad=False)[0] for other in range(len(reports))]
+    rows = [overflow_programs.row(other)[0] for other in range(len(reports))]
     gradient = torch.stack(rows).mean(0) if reports[0]["averages_itself"] else rows[rank]
     return (LR * gradient).to(torch.float16)
 
@@ -42,21 +43,21 @@ def test_overflow_on_one_rank_leaves_the_step_out_on_all(
     subject: Subject, judge: Judge, stage: str, world_size: int
 ) -> None:
     has_own_rule = subject.run(value_programs.chooses, world_size, stage).values[0]
-    reports = _run(subject, judge, world_size, BAD, {})
+    reports = _run(subject, judge, world_size, OVERFLOWS, {})
     found: list[Named] = []
-    for step, kind in enumerate(BAD, start=1):
+    for step, kind in enumerate(OVERFLOWS, start=1):
         for rank, report in enumerate(reports):
             before, after = report["weights"][step - 1 : step + 1]
             where = f"step {step} ({kind}), rank {rank}"
-            if kind == "bad":
+            if kind != "good":
                 found.append((f"{where}, weights", expect.same(after, before)))
             elif has_own_rule:
                 found.append((f"{where}, weights moved", expect.same(bool((after != before).all()), True)))
             else:
                 found.append((f"{where}, weights", expect.same(after, before - _expected_move(reports, rank))))
-            if report["scales"][0] is not None and kind == "bad":
+            if report["scales"][0] is not None and kind != "good":
                 found.append((f"{where}, scale", expect.same(report["scales"][step], report["scales"][step - 1] / 2)))
-    judge_all(judge, found, f"float16 weights where rank {world_size - 1}'s gradient overflows in the second step")
+    judge_all(judge, found, f"float16 weights where rank {world_size - 1}'s gradient alone is not finite")
 
 
 @pytest.mark.parametrize("stage", stages("mixed", tier="contract"))
@@ -70,3 +71,15 @@ def test_loss_scale_grows_after_good_steps(subject: Subject, judge: Judge, stage
     judge_all(
         judge, found, f"the loss scale at first and after each of {', '.join(GROWING)} steps, interval {INTERVAL}"
     )
+
+
+@pytest.mark.parametrize("stage", stages("mixed", tier="contract"))
+@pytest.mark.parametrize("world_size", [2])
+def test_resumed_training_has_its_loss_scale(subject: Subject, judge: Judge, stage: str, world_size: int) -> None:
+    reports = _run(subject, judge, world_size, RESUMED, {})
+    if reports[0]["scales"][0] is None:
+        judge.not_provided(f"{subject.name}'s mixed precision has no loss_scale to read")
+    scale = reports[0]["scales"][0]
+    wanted = [scale, scale / 2, scale / 2, scale / 2]
+    found = [(f"rank {rank}", expect.same(report["scales"], wanted)) for rank, report in enumerate(reports)]
+    judge_all(judge, found, f"the loss scale at first and after each of {', '.join(RESUMED)}")

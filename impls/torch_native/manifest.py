@@ -23,6 +23,12 @@ MANIFEST: dict[str, Any] = {
         },
     },
     "refuses": {
+        "zero.equivalence": {
+            "reason": "fully_shard says ValueError to a parameter without dimensions, ZeroRedundancyOptimizer to "
+            "parameters of several dtypes.",
+            "source": "torch 2.13 _fsdp_init.py, _verify_managed_param; zero_redundancy_optimizer.py, "
+            "_verify_same_dense_param_type",
+        },
         "zero.memory.3": {
             "reason": "fully_shard cuts along the first dimension, and says ValueError to a parameter without any.",
             "source": "torch 2.13 torch/distributed/fsdp/_fully_shard/_fsdp_init.py, _verify_managed_param",
