@@ -18,16 +18,17 @@ pytestmark = pytest.mark.timeout(600)  # one run over seven implementations
 ROOT = Path(__file__).resolve().parents[2]
 VARIANTS = ROOT / "tests" / "variants"
 CHECKS = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "conformance" / "zero").glob("test_equivalence_*.py"))
+THREE_RANKS = "not (2-stage-1 or 2-stage-2 or 2-stage-3)"  # a choice of the checks: three ranks hide the least
 
 # The least number of checks that each holds, by tier; the rest is about stages or options that it does not provide.
 HOLDS = {
-    "zero_owners": {"core": 12, "contract": 15, "exotic": 7},
-    "zero_by_hand": {"core": 10, "contract": 8, "exotic": 6},
-    "zero_around": {"core": 12, "contract": 19, "exotic": 7},
-    "zero2_hooks": {"core": 12, "contract": 18, "exotic": 7},
-    "fsdp_layers": {"core": 12, "contract": 15, "exotic": 7},
-    "mixed_masters": {"core": 4, "contract": 10},
-    "other_rule": {"core": 8, "contract": 4},
+    "zero_owners": {"core": 7, "contract": 7, "exotic": 7},
+    "zero_by_hand": {"core": 6, "contract": 5, "exotic": 6},
+    "zero_around": {"core": 7, "contract": 11, "exotic": 7},
+    "zero2_hooks": {"core": 7, "contract": 10, "exotic": 7},
+    "fsdp_layers": {"core": 7, "contract": 9, "exotic": 7},
+    "mixed_masters": {"core": 4, "contract": 13, "exotic": 2},
+    "other_rule": {"core": 5, "contract": 3},
 }
 
 
@@ -39,7 +40,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[dict[
     (folder / "other_rule.py").write_text(by_hand.replace("0.9", "0.8"))  # an Adam of its own: nothing knows it
     impls = [str(folder if name == "other_rule" else VARIANTS) + f"/{name}.py" for name in HOLDS]
     command = [sys.executable, "-m", "pytest", *CHECKS, *(f"--impl={path}" for path in impls)]
-    command += [f"--report={folder}", "-q", "-p", "no:cacheprovider"]
+    command += [f"--report={folder}", "-q", "-k", THREE_RANKS, "-p", "no:cacheprovider"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=580, check=False)
     assert (folder / "report.json").exists(), done.stdout + done.stderr
     report = json.loads((folder / "report.json").read_text())
