@@ -72,7 +72,7 @@ def select(items: list[pytest.Item], choice: Choice, config: pytest.Config) -> l
 
 def checked_claims(home: Path = HOME) -> frozenset[str]:
     """The claims for which there is any check at all, read from the sources: a run may collect only some."""
-    return frozenset(claim for path in home.glob("*/test_*.py") for claim in _named_in(path))
+    return frozenset(claim for path in home.glob("*/*.py") for claim in _named_in(path))
 
 
 def _named_in(path: Path) -> Iterator[str]:
