@@ -83,3 +83,5 @@ class Zero2Optimizer:
 
     def load_state_dict(self, state_dict):
         self.inner.load_state_dict(state_dict)
+        for mine, group in zip(self.inner.param_groups[1:], self.whole.param_groups, strict=True):
+            group.update({key: value for key, value in mine.items() if key != "params"})
