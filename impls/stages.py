@@ -152,18 +152,23 @@ class Trainer:
         """Clip by the global norm, after `average`; the norm before. Raises `NotProvided` where nothing does it."""
         for owner in (self.optimizer, self.wrapper):
             if _is_written(own := getattr(owner, "clip_grad_norm_", None)):
-                return float(self._impl.invoke(own, max_norm))
+                on_shards = {"sharded": True} if self.name == "3" and takes(own, "sharded") else {}
+                return float(self._impl.invoke(own, max_norm, **on_shards))
         if self.name == "ddp" or self.wants_mean:
             return float(torch.nn.utils.clip_grad_norm_(self.module.parameters(), max_norm))
         raise NotProvided(f"neither {_called(self.optimizer)} nor {_called(self.wrapper)} has a clip_grad_norm_")
 
     def set_rate(self, rate: float) -> None:
         """Change the learning rate of every parameter group, as a scheduler does."""
+        self.set_options({"lr": rate})
+
+    def set_options(self, options: Mapping[str, Any]) -> None:
+        """Change options of every parameter group, as schedulers of momentum or weight decay do."""
         groups = getattr(self.optimizer, "param_groups", None)
         if not groups:
-            raise NotProvided(f"{_called(self.optimizer)} has no param_groups to change a learning rate in")
+            raise NotProvided(f"{_called(self.optimizer)} has no param_groups to change {', '.join(options)} in")
         for param_group in groups:
-            param_group["lr"] = rate
+            param_group.update(options)
 
     # -- what it holds -----------------------------------------------------------------------------------------------
 
@@ -186,7 +191,7 @@ class Trainer:
             return {name: p.detach().clone(memory_format=torch.contiguous_format) for name, p in named}
         found = self._listener.hear(lambda: self(*args, **kwargs))
         if unheard := self._listener.names - set(found):
-            told = self._told()
+            told = self.told_parameters()
             found |= {name: told[name] for name in unheard & set(told)}
         if missing := sorted(self._listener.names - set(found)):
             raise NotProvided(
@@ -195,8 +200,8 @@ class Trainer:
             )
         return found
 
-    def _told(self) -> dict[str, Tensor]:
-        """The whole parameters as the implementation gives them out."""
+    def told_parameters(self) -> dict[str, Tensor]:
+        """The whole parameters as the implementation itself gives them out; empty where it does not."""
         methods = [getattr(self.wrapper, name, None) for name in GATHER_METHODS]
         functions = [getattr(home, name, None) for home in self._impl.modules for name in GATHER_FUNCTIONS]
         for target, extra in [*((m, ()) for m in methods), *((f, (self.wrapper,)) for f in functions)]:

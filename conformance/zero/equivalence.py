@@ -12,12 +12,14 @@ import torch
 from torch import Tensor
 
 from conformance import expect
-from conformance.checks import Judge, Subject, claim
+from conformance.checks import Judge, Subject, claim, failure_text, verdict_of
 from conformance.expect import Comparison
+from conformance.judge import Broken
 from conformance.loop.judging import Named, judge_all
 from conformance.zero import own_rule, single, value_programs
 from conformance.zero.plan import UNKNOWN, Plan
 from conformance.zero.single import Bound, Run
+from fixtures.world.outcome import Ending
 
 STAGES = {"1": "ShardedOptimizer", "2": "Zero2Optimizer", "3": "fully_shard", "mixed": "MixedPrecision"}
 BY_FAR = 100  # how many times the bound the parameters have to move, or agreement within it says nothing
@@ -53,16 +55,23 @@ def judge_plans(
     *,
     way: str = "straight",
     at: int = 0,
+    perhaps: str = "",
 ) -> None:
     """Train by the plans and compare with a single process.
 
     `way` is one of the ways through a plan, `at` the step where it takes a turn; all of them lead to the same place.
+    `perhaps` says what of the plans an implementation may refuse, by raising on every rank.
     """
     plans = own_rule.where_it_chooses(subject, stage, world_size, plans)
     if not plans:
         judge.not_provided(f"{subject.name} has another rule than SGD, and this is exact with SGD only")
     fields = [plan.fields() for plan in plans]
-    reports = subject.run(value_programs.train, world_size, stage, fields, way=way, at=at).values
+    outcomes = subject.observe(value_programs.train, world_size, stage, fields, way=way, at=at)
+    if perhaps and all(outcome.ending is Ending.RAISED for outcome in outcomes):
+        judge.not_provided(f"{subject.name} takes no {perhaps}: {failure_text(outcomes)}")
+    if (verdict := verdict_of(outcomes)) is not None:
+        raise Broken(verdict, failure_text(outcomes), outcomes=outcomes)
+    reports = outcomes.values
     by_plan = list(zip(plans, zip(*reports, strict=True), strict=True))
     reasons = [ranks[0]["missing"] for _, ranks in by_plan if "missing" in ranks[0]]
     done = [trained(subject, stage, plan, ranks) for plan, ranks in by_plan if "missing" not in ranks[0]]

@@ -30,6 +30,8 @@ class Plan:
     shapes: list[list[int]] | None = None  # a layer for each, in the place of a model
     frozen: list[bool] = dataclasses.field(default_factory=list)  # which of these layers do not learn
     unused: list[int] = dataclasses.field(default_factory=list)  # and which are in no forward pass
+    wide: list[int] = dataclasses.field(default_factory=list)  # which are float32, whatever the others are
+    tied: list[list[int]] = dataclasses.field(default_factory=list)  # pairs that share one weight
     seed: int = 5
     real: bool = True  # real numbers for weights, else small integers
     is_exact: bool = False  # float32 has nothing to round in it, with SGD: results are compared bit for bit
@@ -40,10 +42,12 @@ class Plan:
     options: Mapping[str, Any] = dataclasses.field(default_factory=lambda: LR)
     groups: list[list[Any]] | None = None  # [what a name ends with, options, its first step], the first that fits
     rates: list[float] | None = None  # the learning rate of each step, set before it
+    changes: list[dict[str, Any]] | None = None  # options of each step, set before it
     max_norm: float | None = None  # to clip gradients by
     active: list[list[bool]] | None = None  # step, rank: whether models.Optional uses its extra layer
     evaluates: bool = False  # a forward pass without gradients before each step
-    extras: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # of mixed precision: master, init_scale, ...
+    extras: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # of mixed precision, or of fully_shard
+    on_shards: bool = False  # of stage 3: its optimizer is the implementation's mixed precision
 
     def fields(self) -> dict[str, Any]:
         """What `Plan` is made from again in a rank."""
@@ -55,6 +59,7 @@ class Plan:
             self,
             data=self.data[steps],
             rates=None if self.rates is None else self.rates[steps],
+            changes=None if self.changes is None else self.changes[steps],
             active=None if self.active is None else self.active[steps],
         )
 
@@ -76,7 +81,7 @@ class Plan:
         seed = self.seed if seed is None else seed
         if self.shapes is None:
             return models.build(self.model, seed, self.dtype, real=self.real)
-        return models.fill(Layers(self.shapes, self.frozen, self.unused, self.dtype), seed, real=self.real)
+        return models.fill(Layers(self), seed, real=self.real)
 
     def loss_of(self, module: Any, x: Tensor, target: Tensor) -> Tensor:
         """The loss of one microbatch of one rank."""
@@ -112,19 +117,17 @@ class Layer(nn.Module):
 class Layers(nn.Module):
     """Layers side by side, each fed its part of a row: gradients are those parts, whatever the weights are."""
 
-    def __init__(
-        self,
-        shapes: Sequence[Sequence[int]],
-        frozen: Sequence[bool],
-        unused: Sequence[int],
-        dtype: torch.dtype | None,
-    ) -> None:
+    def __init__(self, plan: Plan) -> None:
         super().__init__()
-        still = list(frozen) or [False] * len(shapes)
-        self._unused = set(unused)
+        shapes = plan.shapes or []
+        still = plan.frozen or [False] * len(shapes)
+        self._unused = set(plan.unused)
         self._numels = [math.prod(shape) for shape in shapes]  # the parameters may be in pieces when it is called
         for index, (shape, is_frozen) in enumerate(zip(shapes, still, strict=True)):
+            dtype = torch.float32 if index in plan.wide else plan.dtype
             self.add_module(f"layer{index}", Layer(shape, is_frozen, dtype))
+        for first, second in plan.tied:
+            setattr(getattr(self, f"layer{second}"), "weight", getattr(self, f"layer{first}").weight)  # noqa: B010
 
     def forward(self, x: Tensor) -> Tensor:
         """[rows, numel of all] to [rows, 1]."""

@@ -65,6 +65,8 @@ def train(plan: Plan, *, nudge: float = 0.0, dtype: torch.dtype = torch.float64)
                 continue
             if plan.rates is not None:
                 options = {**options, "lr": plan.rates[step]}
+            if plan.changes is not None:
+                options = {**options, **plan.changes[step]}
             _update(plan, parameter, _nudged(parameter.grad, nudge), options, state.setdefault(parameter, {}))
             if plan.is_rounded:
                 parameter.data = parameter.data.to(plan.dtype).to(dtype)

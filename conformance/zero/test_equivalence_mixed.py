@@ -18,6 +18,7 @@ from conformance.zero.plan import Plan, rows_for_layers
 
 UNIT = 2.0**-8  # of gradients: 65536, the largest usual loss scale, times a few of them is a number of float16
 SHAPES = [[3, 2], [7], [1]]
+ODD = [*SHAPES, [7]]
 HALVES = pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=["bf16", "fp16"])
 MOMENTUM = {"lr": 16.0, "momentum": 0.5}  # a step moves weights by sixteenths
 SMALL = {torch.bfloat16: 2.0**-12, torch.float16: 2.0**-15}  # an eighth of what is lost next to 1.0
@@ -108,11 +109,13 @@ def test_without_masters_every_step_is_rounded(subject: Subject, judge: Judge, s
 def test_mixed_precision_accumulates_follows_schedules_and_clips(
     subject: Subject, judge: Judge, stage: str, dtype: torch.dtype
 ) -> None:
-    plan = plans_of(dtype, 2)[0]
+    plan, _, adamw = plans_of(dtype, 2)
     norm = min(single.train(plan).norms) / 4
     plans = [
         dataclasses.replace(plan, data=rows_for_layers(SHAPES, 2, steps=3, micro=2, unit=UNIT)),
         dataclasses.replace(plan, rates=[16.0, 4.0, 32.0, 8.0, 16.0]),
+        dataclasses.replace(plan, changes=[{"momentum": value} for value in (0.5, 0.25, 0.5, 0.25, 0.5)]),
+        dataclasses.replace(adamw, changes=[{"weight_decay": value} for value in (0.25, 0.5, 0.0, 1.0, 0.25)]),
         dataclasses.replace(plan, is_exact=False, max_norm=norm),
     ]
     judge_plans(subject, judge, stage, 2, plans)
@@ -142,6 +145,38 @@ def test_a_16_bit_layer_that_no_rank_uses_does_not_decay(
 ) -> None:
     plans = [dataclasses.replace(plan, unused=[1]) for plan in plans_of(dtype, 2)[1:]]
     judge_plans(subject, judge, stage, 2, plans)
+
+
+@pytest.mark.parametrize("stage", stages("mixed", tier="contract"))
+@HALVES
+def test_frozen_and_tied_16_bit_parameters(subject: Subject, judge: Judge, stage: str, dtype: torch.dtype) -> None:
+    plans = [
+        dataclasses.replace(plan, data=rows_for_layers(ODD, 2, steps=4, unit=UNIT), shapes=ODD, **changes)
+        for plan in plans_of(dtype, 2)[::2]
+        for changes in ({"frozen": [False, True, False, False]}, {"tied": [[1, 3]]})
+    ]
+    judge_plans(subject, judge, stage, 2, plans)
+
+
+@pytest.mark.parametrize("stage", stages("mixed", tier="exotic"))
+@HALVES
+def test_wide_parameters_among_16_bit_ones(subject: Subject, judge: Judge, stage: str, dtype: torch.dtype) -> None:
+    plans = [dataclasses.replace(plan, wide=[1]) for plan in plans_of(dtype, 2)]
+    judge_plans(subject, judge, stage, 2, plans, perhaps=f"FP32 parameters among those in {dtype}")
+
+
+@pytest.mark.parametrize("stage", stages("mixed", tier="contract"))
+@pytest.mark.parametrize("world_size", [2])
+def test_steps_that_overflow_leave_no_trace(subject: Subject, judge: Judge, stage: str, world_size: int) -> None:
+    judge_plans(subject, judge, stage, world_size, plans_of(torch.float16, world_size), way="with_overflows", at=2)
+
+
+@pytest.mark.parametrize("stage", stages("mixed", tier="exotic"))
+@HALVES
+def test_a_saved_state_has_the_options_of_its_groups(
+    subject: Subject, judge: Judge, stage: str, dtype: torch.dtype
+) -> None:
+    judge_plans(subject, judge, stage, 2, plans_of(dtype, 2), way="resumed_with_its_options", at=3)
 
 
 @pytest.mark.parametrize("stage", stages("mixed", tier="contract"))

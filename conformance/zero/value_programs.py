@@ -6,11 +6,14 @@ They report the parameters and losses that a rank sees; what is right is decided
 from __future__ import annotations
 
 import copy
+import dataclasses
 import io
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
 
 from conformance.zero.plan import Plan
@@ -20,6 +23,7 @@ from impls.stages import STAGES, Trainer, stage
 
 Group = dict[str, Any]
 Report = dict[str, Any]
+Step = Callable[[RankContext, Trainer, Plan, int], float]  # forward and backward of a step; the loss
 
 
 def chooses(ctx: RankContext, name: str) -> bool:
@@ -61,16 +65,55 @@ def after_a_false_start(ctx: RankContext, name: str, plan: Plan, at: int) -> Rep
 
 def saved_and_resumed(ctx: RankContext, name: str, plan: Plan, at: int) -> Report:
     """After `at` steps module and optimizer are saved, thrown away, and loaded into fresh ones."""
+    return _resumed(ctx, name, plan, at, plan)
+
+
+def resumed_with_its_options(ctx: RankContext, name: str, plan: Plan, at: int) -> Report:
+    """The same, but the fresh optimizer was built with another rate: the loaded one has to count."""
+    return _resumed(ctx, name, plan, at, with_another_rate(plan))
+
+
+def _resumed(ctx: RankContext, name: str, plan: Plan, at: int, fresh: Plan) -> Report:
     trainer = begin(ctx, name, plan, plan.build())
     first = go_on(ctx, trainer, plan.part(slice(at)))
     held, state = first["steps"][-1], copy.deepcopy(state_of(trainer))
-    again = begin(ctx, name, plan, loaded(plan, held))
+    again = begin(ctx, name, fresh, loaded(plan, held))
     again.optimizer.load_state_dict(state)
     second = go_on(ctx, again, plan.part(slice(at, None)))
     return {key: first[key] + second[key] for key in first}
 
 
-WAYS = {way.__name__: way for way in (straight, after_a_false_start, saved_and_resumed)}
+def with_one_backward(ctx: RankContext, name: str, plan: Plan, at: int) -> Report:
+    """The forward passes of all microbatches of a step, and then one backward pass of the sum of their losses."""
+    return go_on(ctx, begin(ctx, name, plan, plan.build()), plan, step=forward_all)
+
+
+def with_overflows(ctx: RankContext, name: str, plan: Plan, at: int) -> Report:
+    """After `at` steps come two whose gradients are not finite on one rank: they have to leave no trace."""
+    trainer = begin(ctx, name, plan, plan.build())
+    first = go_on(ctx, trainer, plan.part(slice(at)))
+    for bad_rank, bad in ((0, math.inf), (ctx.world_size - 1, math.nan)):
+        x, target = plan.data[at][ctx.rank][0]
+        trainer.backward(plan.loss_of(trainer, x * bad if ctx.rank == bad_rank else x, target))
+        trainer.finish()
+        trainer.average()
+        trainer.step()
+        trainer.zero_grad()
+    second = go_on(ctx, trainer, plan.part(slice(at, None)))
+    return {key: first[key] + second[key] for key in first}
+
+
+WAYS = {
+    way.__name__: way
+    for way in (
+        straight,
+        after_a_false_start,
+        saved_and_resumed,
+        resumed_with_its_options,
+        with_one_backward,
+        with_overflows,
+    )
+}
 
 
 def save(ctx: RankContext, name: str, plan: dict[str, Any]) -> dict[str, Any]:
@@ -126,12 +169,16 @@ def _copies(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 # -- their pieces ------------------------------------------------------------------------------------------------------
 
 
-def begin(ctx: RankContext, name: str, plan: Plan, module: nn.Module) -> Trainer:
+def begin(
+    ctx: RankContext, name: str, plan: Plan, module: nn.Module, group: dist.ProcessGroup | None = None
+) -> Trainer:
     """The module and its optimizer under the stage. Raises `NotProvided` for extras that are not taken."""
     assert ctx.impl is not None
-    for extra in plan.extras:
+    for extra in [*plan.extras, *(["group"] if group is not None else [])]:
         if not takes(ctx.impl.get(STAGES[name]), extra):
             raise NotProvided(f"{ctx.impl.name}'s {STAGES[name]} takes no {extra}")
+    if plan.on_shards:
+        _assert_takes_the_mean(ctx, plan)
     return stage(
         ctx.impl,
         name,
@@ -139,21 +186,39 @@ def begin(ctx: RankContext, name: str, plan: Plan, module: nn.Module) -> Trainer
         optimizer_cls=getattr(torch.optim, plan.optimizer, torch.optim.SGD),
         groups=None if plan.groups is None else groups_of(ctx, name, plan, module),
         extras=plan.extras,
+        group=group,
+        reshard_after_forward=plan.extras.get("reshard_after_forward"),
+        mixed=plan.on_shards,
         **plan.options,
     )
 
 
-def go_on(ctx: RankContext, trainer: Trainer, plan: Plan) -> Report:
+def _assert_takes_the_mean(ctx: RankContext, plan: Plan) -> None:
+    """Raises `NotProvided` for a mixed precision that averages gradients: those of shards are averaged already."""
+    assert ctx.impl is not None
+    alone = stage(ctx.impl, "mixed", nn.Linear(2, 2, dtype=plan.dtype), lr=0.1)
+    if ctx.world_size > 1 and not alone.wants_mean:
+        raise NotProvided(f"{ctx.impl.name}'s MixedPrecision averages gradients itself: it is not for shards")
+
+
+def with_another_rate(plan: Plan) -> Plan:
+    """The same, seven times as fast."""
+    return dataclasses.replace(plan, options={**plan.options, "lr": 7 * plan.options["lr"]})
+
+
+def go_on(ctx: RankContext, trainer: Trainer, plan: Plan, *, step: Step | None = None) -> Report:
     """All steps of a plan: losses, norms and parameters after each. A stage 3 is asked for these at the end only."""
     losses, norms, steps = [], [], []
     for index in range(len(plan.data)):
         _add_groups(trainer, plan, index)
-        losses.append(accumulate(ctx, trainer, plan, index))
+        losses.append((step or accumulate)(ctx, trainer, plan, index))
         trainer.average()
         if plan.max_norm is not None:
-            norms.append(_clip(trainer, plan.max_norm))
+            norms.append(_clip(trainer, plan, plan.max_norm))
         if plan.rates is not None:
             trainer.set_rate(plan.rates[index])
+        if plan.changes is not None:
+            trainer.set_options(plan.changes[index])
         trainer.step()
         trainer.zero_grad()
         is_seen = trainer.name != "3" or index + 1 == len(plan.data)
@@ -161,9 +226,12 @@ def go_on(ctx: RankContext, trainer: Trainer, plan: Plan) -> Report:
     return {"losses": losses, "norms": norms, "steps": steps}
 
 
-def _clip(trainer: Trainer, max_norm: float) -> float:
-    if trainer.name == "mixed" and getattr(trainer.optimizer, "clip_grad_norm_", None) is None:
+def _clip(trainer: Trainer, plan: Plan, max_norm: float) -> float:
+    own = getattr(trainer.optimizer, "clip_grad_norm_", None)
+    if trainer.name == "mixed" and own is None:
         raise NotProvided("there is no clip_grad_norm_, and torch's would take the norm of scaled gradients in 16 bits")
+    if plan.on_shards and not takes(own, "sharded"):
+        raise NotProvided("mixed precision has no clip_grad_norm_ with sharded=True, for gradients that are shards")
     return trainer.clip(max_norm)
 
 
@@ -181,6 +249,14 @@ def accumulate(ctx: RankContext, trainer: Trainer, plan: Plan, index: int) -> fl
         trainer.finish()
         total += float(loss.detach())
     return total
+
+
+def forward_all(ctx: RankContext, trainer: Trainer, plan: Plan, index: int) -> float:
+    """As `accumulate`, with one backward pass for all microbatches."""
+    losses = torch.stack([plan.loss_of(trainer, x, target) for x, target in plan.data[index][ctx.rank]])
+    trainer.backward(losses.sum())
+    trainer.finish()
+    return float(losses.detach().sum())
 
 
 def whole(ctx: RankContext, trainer: Trainer, plan: Plan) -> dict[str, Tensor]:

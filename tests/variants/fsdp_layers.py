@@ -70,6 +70,8 @@ class FSDP(nn.Module):
         found = {}
         for prefix, layer in self.module.named_modules():
             for name, p in layer._parameters.items():
+                if p is None:
+                    continue
                 shape = getattr(layer, "shapes", {}).get(name)
                 whole = p if shape is None else Gather.apply(p, shape)
                 found[f"{prefix}.{name}".lstrip(".")] = whole.detach()
