@@ -147,7 +147,7 @@ def faults_in_memory(table: Sequence[Held]) -> Iterator[str]:
 def optimizer_share(table: Sequence[Held]) -> int:
     """K: bytes of optimizer state per parameter, read off one rank alone. 12 with an FP32 master copy, 8 without."""
     first = min(table, key=lambda row: row.world_size)
-    return round(first.optimizer / first.num_parameters)
+    return round((first.optimizer + first.other) / first.num_parameters)
 
 
 def expected_bytes(row: Held, share: int) -> int:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from fixtures.witness import memory
 from fixtures.world.context import RankContext
 from fixtures.world.outcome import Outcomes
 from impls.loading import Implementation, load
@@ -24,7 +25,6 @@ LAYERS, WIDTH = 8, 24  # equal layers: sharded evenly on 1, 2, 4 and 8 ranks, by
 BATCH_SIZE = 8  # rows per rank and step
 LEARNING_RATE = 0.01
 STEP_COUNTER_BYTES = 4  # that Adam keeps for each tensor it updates
-AT_REST = "after a step"
 
 Run = Callable[..., Outcomes]  # program, world_size, *arguments, like Subject.run
 
@@ -127,9 +127,9 @@ def train(ctx: RankContext, name: str, steps: int) -> dict[str, list[float]]:
 
 
 def weigh(ctx: RankContext) -> dict[str, int]:
-    """Two steps of ZeRO-1 on the bfloat16 network, then the bytes of what lives."""
+    """Two steps of ZeRO-1 on the bfloat16 network, then the bytes of what lives, by category."""
     gc.collect()
-    ctx.weigh("before", others=True)
+    before = memory.weigh("before", others=True).categories["other"]
     assert ctx.impl is not None
     model = network(torch.bfloat16)
     trainer = stage(ctx.impl, "1", model, optimizer_cls=torch.optim.Adam, lr=LEARNING_RATE)
@@ -141,10 +141,14 @@ def weigh(ctx: RankContext) -> dict[str, int]:
         trainer.average()
         trainer.step()
     del x, target
-    gc.collect()
-    ctx.weigh(AT_REST, others=True, **trainer.held())
+    kept = memory.settled(lambda: dict(memory.weigh("after a step", others=True, **trainer.held()).categories))
     parameters = list(model.parameters())
-    return {"num_parameters": sum(p.numel() for p in parameters), "num_tensors": len(parameters)}
+    return {
+        **{kind: kept.get(kind, 0) for kind in ("parameters", "gradients", "optimizer")},
+        "other": max(0, kept["other"] - before),
+        "num_parameters": sum(p.numel() for p in parameters),
+        "num_tensors": len(parameters),
+    }
 
 
 def curves(run: Run, world_size: int, steps: int) -> Curves:
@@ -164,23 +168,8 @@ def curves(run: Run, world_size: int, steps: int) -> Curves:
 
 def held(run: Run, world_size: int) -> list[Held]:
     """The bytes on each of `world_size` ranks."""
-    found = []
-    for outcome in run(weigh, world_size):
-        readings = {reading.name: reading.categories for reading in outcome.memory}
-        now, before = readings[AT_REST], readings["before"]
-        found.append(
-            Held(
-                world_size=world_size,
-                rank=outcome.rank,
-                num_parameters=outcome.value["num_parameters"],
-                num_tensors=outcome.value["num_tensors"],
-                parameters=now.get("parameters", 0),
-                gradients=now.get("gradients", 0),
-                optimizer=now.get("optimizer", 0),
-                other=max(0, now["other"] - before["other"]),
-            )
-        )
-    return found
+    reports = run(weigh, world_size).values
+    return [Held(world_size=world_size, rank=rank, **report) for rank, report in enumerate(reports)]
 
 
 def _provider(ctx: RankContext, name: str) -> Implementation:

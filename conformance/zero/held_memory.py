@@ -14,6 +14,7 @@ from conformance.zero.expected_memory import KINDS, SHARDED, Model, Shares, Widt
 OTHER = "other"  # what Python finds beside module and optimizer
 BUFFERS = "buffers"  # of the module as it was handed over
 NOTES = "notes"  # the integers among it
+COPIES = "copies of shards"  # that an optimizer updates in the place of 16-bit parameters
 BUCKETS = 1  # copies of the gradients that data parallelism may have in flat memory
 
 
@@ -30,7 +31,7 @@ class Held:
 
     @property
     def states(self) -> int:
-        """Parameters, gradients, optimizer state, and what else there is of floating point, without the buffers."""
+        """Parameters, gradients, optimizer state, and what else there is of floating point; not buffers, nor copies."""
         return self.of(*KINDS, OTHER)
 
     def describe(self) -> str:
@@ -109,7 +110,7 @@ def _as_whole(kind: str, held: Sequence[int], model: Model, width: int, has_coun
 
 def wrong_total(stage: str, model: Model, widths: Widths, ranks: Sequence[Held]) -> Finding:
     """Whether the bytes of each rank are the formula's and those of named extras, all categories taken together."""
-    if (crowded := _notes(model, ranks)).wrong:
+    if (crowded := _notes(model, ranks)).wrong or (crowded := _copies(model, ranks)).wrong:
         return crowded
     if stage == "ddp":
         crowded = _buckets(model, widths, ranks)
@@ -143,6 +144,11 @@ def _buckets(model: Model, widths: Widths, ranks: Sequence[Held]) -> Finding:
         expected=f"at most {most:,} bytes beside parameters, gradients and optimizer state",
         observed=_listed(others),
     )
+
+
+def _copies(model: Model, ranks: Sequence[Held]) -> Finding:
+    held = [rank.of(COPIES) for rank in ranks]
+    return _as_shares((COPIES,), held, model, model.itemsize, has_counters=False) if any(held) else Finding()
 
 
 def _notes(model: Model, ranks: Sequence[Held]) -> Finding:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from conformance.zero.expected_memory import KINDS
-from conformance.zero.held_memory import BUFFERS, NOTES, OTHER
+from conformance.zero.held_memory import BUFFERS, COPIES, NOTES, OTHER
 from fixtures.witness import memory
 from fixtures.world.context import RankContext
 from impls.stages import stage
@@ -39,12 +39,14 @@ class MasterAdam(torch.optim.Optimizer):
         super().__init__(params, {"lr": lr})
 
     @torch.no_grad()
-    def step(self) -> None:  # type: ignore[override]  # no closure
-        """One update."""
+    def step(self, closure: Any = None) -> Any:
+        """One update; a closure, which nobody here has, would be called first."""
+        loss = None if closure is None else closure()
         for group in self.param_groups:
             for parameter in group["params"]:
                 if parameter.grad is not None:
                     self._update(parameter, parameter.grad.float(), group["lr"])
+        return loss
 
     def _update(self, parameter: Tensor, gradient: Tensor, lr: float) -> None:
         state = self.state[parameter]
@@ -156,10 +158,12 @@ class _Scales:
         there for a little longer than it takes to let go.
         """
         known = {category: thing for category, thing in held.items() if category in (*KINDS, "module")}
+        has_whole_parameters = known.get("module") in (None, module)
         counters = [buffer for name, buffer in module.named_buffers() if name.endswith(COUNTER)]
         for _ in range(SETTLE_TRIES):
             gc.collect()
-            found = memory.survey(others=True, apart_from=self._before, **{**known, BUFFERS: counters})
+            more = {BUFFERS: counters, COPIES: memory.copies_of_shards(module) if has_whole_parameters else []}
+            found = memory.survey(others=True, apart_from=self._before, **{**known, **more})
             others = [item for item in found[OTHER] if item.is_floating_point]
             others_bytes = sum(item.num_bytes for item in others)
             if others_bytes <= self._lasting_bytes:

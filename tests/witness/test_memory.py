@@ -222,3 +222,20 @@ def test_the_gradients_of_a_backward_pass_are_followed() -> None:
     with follow(living) as block:
         y.backward()
     assert block.peak_bytes - before >= FLOAT * 1000
+
+
+def test_a_shard_that_an_optimizer_updates_beside_16_bit_parameters_is_found() -> None:
+    module = nn.Linear(4, 2, dtype=torch.bfloat16)
+    shard = nn.Parameter(module.weight.detach().flatten()[:4].clone())
+    kept = torch.zeros(4, dtype=torch.bfloat16)  # nobody updates it
+    optimizers = [torch.optim.SGD([shard], lr=1.0), torch.optim.SGD(module.parameters(), lr=1.0)]
+    found = memory.copies_of_shards(module)
+    assert [tensor is shard for tensor in found if tensor.shape == kept.shape] == [True]
+    assert not set(found) & set(module.parameters())
+    assert memory.copies_of_shards(module.float()) == []
+    assert len(optimizers) == 2
+
+
+def test_the_least_of_several_looks_counts_for_what_is_nobodys() -> None:
+    looks = iter([{"parameters": 8, "other": 5}, {"parameters": 8, "other": 2}, *({"parameters": 8, "other": 9},) * 9])
+    assert memory.settled(lambda: next(looks)) == {"parameters": 8, "other": 2}
