@@ -181,7 +181,30 @@ def zeroed_in_place(ctx: RankContext, name: str, plan: Relied) -> Report:
     return _go_on(ctx, trainer, plan, range(len(plan.data)))
 
 
-WAYS = {way.__name__: way for way in (straight, saved_and_resumed, zeroed_in_place)}
+def by_closure(ctx: RankContext, name: str, plan: Relied) -> Report:
+    """Forward and backward are in a closure that ``step()`` is given. It need not switch gradients on for it."""
+    trainer = _begin(ctx, name, plan, plan.build())
+    if not takes(trainer.optimizer.step, "closure"):
+        raise NotProvided(f"step() of {type(trainer.optimizer).__name__} takes no closure")
+    losses: list[float] = []
+    steps = []
+    for index in range(len(plan.data)):
+
+        def closure(index: int = index) -> float:
+            with torch.enable_grad():
+                losses.append(value_programs.accumulate(ctx, trainer, plan, index))
+            trainer.average()
+            return losses[-1]
+
+        trainer.optimizer.step(closure)
+        if not losses:
+            raise NotProvided(f"step() of {type(trainer.optimizer).__name__} does not call the closure that it takes")
+        trainer.zero_grad()
+        steps.append(trainer.full_parameters())
+    return {"losses": losses, "norms": [], "steps": steps}
+
+
+WAYS = {way.__name__: way for way in (straight, saved_and_resumed, zeroed_in_place, by_closure)}
 
 
 # -- their pieces ------------------------------------------------------------------------------------------------------

@@ -239,21 +239,30 @@ def test_what_is_frozen_again_stays(subject: Subject, judge: Judge, stage: str) 
 
 
 @functools.cache
-def strided_and_kept(world_size: int) -> list[Relied]:
-    """Parameters whose elements lie in another order; and a ``zero_grad`` that leaves tensors of zeros."""
+def exact_and_rare(world_size: int) -> list[Relied]:
+    """Parameters whose elements lie in another order; gradients set to zeros; a step that calls for them."""
     data = rows_for_layers(SHAPES, world_size, steps=3, seed=5)
     plan = Relied(data=data, shapes=SHAPES, real=False, is_exact=True, loss="weighted", options=EXACT)
-    return [dataclasses.replace(plan, is_strided=True), dataclasses.replace(plan, way="zeroed_in_place")]
+    return [
+        dataclasses.replace(plan, is_strided=True),
+        dataclasses.replace(plan, way="zeroed_in_place"),
+        dataclasses.replace(plan, way="by_closure"),
+    ]
 
 
 @pytest.mark.parametrize("stage", stages("1", "2", tier="exotic"))
 def test_six_ranks_train_strided_parameters(subject: Subject, judge: Judge, stage: str) -> None:
-    _judge(subject, judge, stage, 6, strided_and_kept(6)[:1])
+    _judge(subject, judge, stage, 6, exact_and_rare(6)[:1])
 
 
 @pytest.mark.parametrize("stage", stages("1", "2", tier="exotic"))
 def test_zero_grad_may_leave_zeros(subject: Subject, judge: Judge, stage: str) -> None:
-    _judge(subject, judge, stage, 3, strided_and_kept(3)[1:])
+    _judge(subject, judge, stage, 3, exact_and_rare(3)[1:2])
+
+
+@pytest.mark.parametrize("stage", stages("1", "2", tier="exotic"))
+def test_a_step_may_be_given_a_closure(subject: Subject, judge: Judge, stage: str) -> None:
+    _judge(subject, judge, stage, 3, exact_and_rare(3)[2:])
 
 
 @functools.cache
