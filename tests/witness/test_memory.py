@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
 import torch
 from torch import nn
 
+from fixtures.witness import memory
 from fixtures.witness.memory import Living, follow, largest, peak, survey, weigh
 
 FLOAT = 4
@@ -135,6 +137,37 @@ def test_other_tensors_of_the_process_are_found() -> None:
     hidden = [torch.zeros(1000)]
     assert weigh("after", others=True).categories["other"] - without == FLOAT * 1000
     assert hidden
+
+
+class Hoard:
+    """Numbers that are in no tensor, in an attribute of an object."""
+
+    def __init__(self, kept: object) -> None:
+        self.kept = {"inside": [kept]}
+
+
+def _held_by(holder: object) -> list[int]:
+    before = Living()
+    before.look()
+    return [item.num_bytes for item in survey(others=True, apart_from=before, holders=[holder])["other"]]
+
+
+def test_arrays_and_storages_without_a_tensor_are_found_where_they_are_held() -> None:
+    module = nn.Linear(2, 2)
+    module.kept = np.zeros(100, dtype=np.float64)
+    assert _held_by(module) == [800]
+    assert _held_by(Hoard(np.zeros(10, dtype=np.float32)[:2])) == [40]
+    assert _held_by(Hoard(torch.zeros(5).untyped_storage())) == [20]
+
+
+def test_an_array_that_is_a_tensors_memory_is_not_counted_again() -> None:
+    tensor = torch.zeros(9)
+    assert _held_by(Hoard([tensor.numpy(), tensor.numpy()[2:], tensor.untyped_storage(), np.array(["text"])])) == []
+    before = Living()
+    before.look()
+    new = torch.zeros(7)
+    found = survey(others=True, apart_from=before, holders=[Hoard([new.numpy(), new.untyped_storage()])])["other"]
+    assert [item.num_bytes for item in found] == [28]
 
 
 def test_the_peak_is_the_most_that_was_alive_at_one_time() -> None:
