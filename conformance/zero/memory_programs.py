@@ -120,13 +120,13 @@ def held(ctx: RankContext, name: str, shapes: Shapes, *, rule: str, dtype: torch
         trainer.backward(trainer(torch.tensor(1.0 + ctx.rank, dtype=dtype)))
         trainer.finish()
         if step:
-            report[AFTER_BACKWARD] = scales.read(trainer.held(), trainer.module)
+            report[AFTER_BACKWARD] = scales.read(trainer.held(), trainer.module, (trainer.wrapper, trainer.optimizer))
         trainer.average()
         trainer.step()
         if step:
-            report[AFTER_STEP] = scales.read(trainer.held(), trainer.module)
+            report[AFTER_STEP] = scales.read(trainer.held(), trainer.module, (trainer.wrapper, trainer.optimizer))
         trainer.zero_grad()
-    report[AT_REST] = scales.read(trainer.held(), trainer.module)
+    report[AT_REST] = scales.read(trainer.held(), trainer.module, (trainer.wrapper, trainer.optimizer))
     return report
 
 
@@ -151,7 +151,7 @@ class _Scales:
         self._before.look()
         self._lasting_bytes = 0  # of `OTHER`, in the reading before
 
-    def read(self, held: Mapping[str, Any], module: nn.Module) -> Report:
+    def read(self, held: Mapping[str, Any], module: nn.Module, holders: Sequence[Any] = ()) -> Report:
         """Bytes and largest storages by category. What `held` sorts into another than the three kinds is `OTHER`.
 
         A thread of the backend may still have a tensor of an operation that is over: what is new in `OTHER` has to be
@@ -163,7 +163,7 @@ class _Scales:
         for _ in range(SETTLE_TRIES):
             gc.collect()
             more = {BUFFERS: counters, COPIES: memory.copies_of_shards(module) if has_whole_parameters else []}
-            found = memory.survey(others=True, apart_from=self._before, **{**known, **more})
+            found = memory.survey(others=True, apart_from=self._before, holders=holders, **{**known, **more})
             others = [item for item in found[OTHER] if item.is_floating_point]
             others_bytes = sum(item.num_bytes for item in others)
             if others_bytes <= self._lasting_bytes:

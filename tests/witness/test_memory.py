@@ -157,7 +157,8 @@ def test_arrays_and_storages_without_a_tensor_are_found_where_they_are_held() ->
     module.kept = np.zeros(100, dtype=np.float64)
     assert _held_by(module) == [800]
     assert _held_by(Hoard(np.zeros(10, dtype=np.float32)[:2])) == [40]
-    assert _held_by(Hoard(torch.zeros(5).untyped_storage())) == [20]
+    storage = torch.zeros(5).untyped_storage()
+    assert _held_by(Hoard(storage)) == [20]
 
 
 def test_an_array_that_is_a_tensors_memory_is_not_counted_again() -> None:
