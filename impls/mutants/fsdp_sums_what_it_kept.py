@@ -1,0 +1,26 @@
+"""Fully sharded: gradients of units that stayed whole after forward are summed, not averaged."""
+
+from __future__ import annotations
+
+import torch.distributed as dist
+from torch import nn
+
+from impls.reference import fsdp as right
+
+BREAKS = ("zero.equivalence",)
+
+
+class FullySharded(right.FullySharded):
+    """As the reference, but for the fault."""
+
+    def _finish(self, call: right.Call, gradients: right.Gradients) -> right.Gradients:
+        found = super()._finish(call, gradients)
+        size = 1 if self._reshard else dist.get_world_size(self._group)
+        return [None if gradient is None else gradient * size for gradient in found]
+
+
+def fully_shard(
+    module: nn.Module, group: dist.ProcessGroup | None = None, reshard_after_forward: bool = True
+) -> right.FullySharded:
+    """As the reference, but for the fault."""
+    return FullySharded(module, group, reshard_after_forward, prefetch=True)
