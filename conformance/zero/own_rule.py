@@ -65,6 +65,8 @@ def _rule(subject: Subject, stage: str, dtype: torch.dtype | None) -> str:
         options={"lr": LR},
     )
     (report,) = subject.run(value_programs.train, 1, stage, [plan.fields()]).values[0]
+    if "missing" in report:
+        raise Broken(Verdict.NOT_PROVIDED, report["missing"])
     for rule in RULES:
         known = dataclasses.replace(plan, optimizer=rule)
         run = single.train(known)
