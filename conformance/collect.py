@@ -64,6 +64,7 @@ def select(items: list[pytest.Item], choice: Choice, config: pytest.Config) -> l
             kept.append(item)
         else:
             dropped.append(item)
+    dropped += _leave_to_killing_cases(kept, choice)
     order = {impl.name: position for position, impl in enumerate(choice.impls)}
     kept.sort(key=lambda item: _position(item, order))
     items[:] = kept
@@ -139,6 +140,25 @@ def _is_chosen(check: Check, choice: Choice, reach: dict[str, frozenset[str]]) -
     if choice.mutants is None:
         return True
     return check.chosen is not None and planned.claim in reach.get(check.chosen.name, {planned.claim})
+
+
+def _leave_to_killing_cases(items: list[pytest.Item], choice: Choice) -> list[pytest.Item]:
+    """Where the case that breaks a claim for a mutant is known and among the items, take the other cases out."""
+    plans = [item.stash[CHECK].planned if CHECK in item.stash else None for item in items]
+    known = {
+        (plan.impl, plan.claim)
+        for plan in plans
+        if plan is not None and choice.killing_cases.get((plan.impl, plan.claim)) == plan.case
+    }
+    spared = {
+        item
+        for item, plan in zip(items, plans, strict=True)
+        if plan is not None
+        and (plan.impl, plan.claim) in known
+        and choice.killing_cases[plan.impl, plan.claim] != plan.case
+    }
+    items[:] = [item for item in items if item not in spared]
+    return list(spared)
 
 
 def _reach(checks: Sequence[Check], choice: Choice) -> dict[str, frozenset[str]]:

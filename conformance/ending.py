@@ -15,7 +15,7 @@ from conformance.describing import Descriptions
 from conformance.journal import Gathered, gather
 from conformance.ledger import LedgerError
 from conformance.state import State
-from conformance.verdict import Claim, Verdict
+from conformance.verdict import Claim, Result, Verdict
 
 
 def finish(session: pytest.Session, state: State) -> None:
@@ -110,7 +110,7 @@ def _finish_mutants(session: pytest.Session, state: State, gathered: Gathered) -
     named = {impl.name: impl.breaks for impl in state.choice.impls if impl.breaks is not None}
     met: dict[str, set[str]] = {}
     broke: dict[str, set[str]] = {}
-    killers: dict[str, set[str]] = {}
+    killers: dict[str, dict[str, Result]] = {}  # claim, mutant, and the case that showed it soonest
     is_sound = True
     for nodeid, planned in gathered.planned.items():
         result = gathered.results.get(nodeid)
@@ -119,7 +119,8 @@ def _finish_mutants(session: pytest.Session, state: State, gathered: Gathered) -
             is_sound = False
         elif result.verdict.is_broken and planned.impl in named:
             broke.setdefault(planned.impl, set()).add(planned.claim)
-            killers.setdefault(planned.claim, set()).add(planned.impl.removeprefix("mutants/"))
+            cases, name = killers.setdefault(planned.claim, {}), planned.impl.removeprefix("mutants/")
+            cases[name] = min(cases.get(name, result), result, key=lambda found: found.duration_s)
     reached = {name: set(breaks) & met.get(name, set()) for name, breaks in named.items() if name in met}
     lines = terminal.mutant_lines(broke, reached)
     unmet = {name: set(breaks) - met.get(name, set()) for name, breaks in named.items()}
@@ -131,4 +132,5 @@ def _finish_mutants(session: pytest.Session, state: State, gathered: Gathered) -
     if (survived or not is_sound) and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
     if path := session.config.option.killed:
-        mutants.write_killed(killers, Path(path))
+        table = {claim: {name: found.case for name, found in cases.items()} for claim, cases in killers.items()}
+        mutants.write_killed(table, Path(path))

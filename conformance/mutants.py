@@ -1,7 +1,7 @@
 """The mutants: implementations with one fault each. They are read here, never imported.
 
 A mutant is a module ``impls/mutants/NAME.py`` whose docstring names the fault in its first line and which says
-``BREAKS = ("claim.id", ...)``. ``killed.json`` beside them records which mutant broke which claim in a full run.
+``BREAKS = ("claim.id", ...)``. ``killed.json`` beside them records which mutant broke which claim, and in which case.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import ast
 import dataclasses
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 HOME = Path(__file__).resolve().parent.parent / "impls" / "mutants"
@@ -45,11 +45,19 @@ def digest(home: Path = HOME) -> str:
     return total.hexdigest()
 
 
-def write_killed(killed: Mapping[str, Iterable[str]], path: Path) -> None:
-    """Write ``{claim: mutants}`` with the digest of the sources that it was measured on."""
-    table = {claim: sorted(names) for claim, names in sorted(killed.items())}
+def write_killed(killed: Mapping[str, Mapping[str, str]], path: Path) -> None:
+    """Write ``{claim: {mutant: case}}``, who broke what and in which case, with the digest of the mutants' sources."""
+    table = {claim: dict(sorted(cases.items())) for claim, cases in sorted(killed.items())}
     text = json.dumps({"digest": digest(), "claims": table}, indent=2)
     path.write_text(text + "\n", encoding="utf-8")
+
+
+def killing_cases(path: Path) -> dict[tuple[str, str], str]:
+    """By mutant and claim, the case that broke it in the last run that was written down; nothing without a table."""
+    if not path.is_file():
+        return {}
+    claims = json.loads(path.read_text(encoding="utf-8"))["claims"]
+    return {(f"mutants/{name}", claim): case for claim, cases in claims.items() for name, case in cases.items()}
 
 
 def _read(path: Path) -> Mutant:

@@ -7,7 +7,7 @@ import difflib
 import functools
 import os
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -55,7 +55,8 @@ def add_options(parser: pytest.Parser) -> None:
         const="named",
         default=None,
         choices=["named", "full"],
-        help="check the checks: every mutant against the claims that it names, or (full) all claims of its block",
+        help="check the checks: every mutant in the case that is known to break each claim that it names, or (full) "
+        "against all claims of its block",
     )
     group.addoption("--killed", default=None, metavar="PATH", help="where a run with --mutants writes who broke what")
 
@@ -87,6 +88,11 @@ class Choice:
     def ledger(self) -> Ledger:
         """The claims (LedgerError when they do not hold together); read when first needed."""
         return Ledger.load()
+
+    @functools.cached_property
+    def killing_cases(self) -> Mapping[tuple[str, str], str]:
+        """By mutant and claim, the case that is known to break it; nothing where all cases are to be run."""
+        return mutants.killing_cases(mutants.KILLED) if self.mutants == "named" else {}
 
     @functools.cached_property
     def claims(self) -> frozenset[str] | None:

@@ -9,6 +9,7 @@ import pytest
 from conformance import collect, mutants, scenarios
 from conformance.ledger import Ledger
 from conformance.verdict import Truth
+from tests.conformance.conftest import CONFTEST
 
 LEDGER = Ledger.load()
 MUTANTS = mutants.find()
@@ -84,3 +85,19 @@ def test_run_over_mutants_passes_when_each_named_claim_is_broken_and_fails_when_
     survived = place.run("--mutants", "-k", "ring_wrong_on_odd_worlds and 2")
     assert survived.status == 1
     assert "SURVIVED collectives.values.allreduce" in survived.text
+
+
+@pytest.mark.parametrize(
+    ("known", "status", "num_ran"),
+    [("test_sum[3]", 0, 1), ("test_sum[2]", 1, 1), ("test_gone", 0, 2), ("", 0, 2)],
+    ids=["breaks it", "breaks it no longer", "is gone", "is not known"],
+)
+def test_run_over_mutants_takes_the_case_that_is_known_to_break_a_claim(make_place, known, status, num_ran):
+    table = {"claims": {"collectives.values.allreduce": {"ring_wrong_on_odd_worlds": known}}}
+    home = "Path(__file__).parent"
+    elsewhere = f"from pathlib import Path\nfrom conformance import mutants\nmutants.KILLED = {home} / 'known.json'"
+    files = {"test_checks.py": CHECKS, "programs.py": PROGRAMS, "known.json": json.dumps(table)}
+    place = make_place({**files, "conftest.py": f"{CONFTEST}\n{elsewhere}\n"})
+    done = place.run("--mutants", "-k", "ring_wrong_on_odd_worlds")
+    assert done.status == status, done.text
+    assert f"{num_ran} passed" in done.text
