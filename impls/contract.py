@@ -423,7 +423,7 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "dtype": ("param_dtype", "model_dtype", "compute_dtype", "half_dtype", "low_dtype"),
     "params": ("parameters", "model_params", "model_parameters"),
     "optimizer_cls": ("optimizer_class", "optim_cls", "optim_class", "base_optimizer", "base_cls", "inner_cls"),
-    "optimizer": ("optim", "opt", "base_optim", "inner", "inner_optimizer"),
+    "optimizer": ("optim", "opt", "base_optim", "inner", "inner_optimizer", "init_optimizer"),
     "lr": ("learning_rate",),
     "reshard_after_forward": ("reshard", "free_after_forward"),
     "master": ("keep_master", "master_weights", "fp32_master"),

@@ -141,8 +141,10 @@ class Trainer:
             average_gradients(self.module, dist.get_world_size(self._group), self._group)
 
     def step(self) -> None:
-        """The optimizer's update."""
+        """The optimizer's update, and that of its loss scale where that is a call of its own."""
         self._impl.invoke(self.optimizer.step)
+        if self.name == "mixed" and _is_written(update := getattr(self.optimizer, "update", None)):
+            self._impl.invoke(update)
 
     def zero_grad(self) -> None:
         """Forget the gradients."""
