@@ -163,6 +163,11 @@ class Schedule(Sequence[list[Action]]):
         """What the numbers in `slots` mean."""
         return Numbering(self.num_stages, self.num_microbatches)
 
+    @property
+    def columns(self) -> tuple[Ints, ...]:
+        """`slots`, and `beside` if there are pairs."""
+        return (self.slots,) if self.beside is None else (self.slots, self.beside)
+
     def actions(self, rank: int) -> list[Action]:
         """What `rank` does, in order."""
         row = self.slots[rank]
