@@ -292,6 +292,46 @@ class MixedPrecisionBlock(Protocol):
         """
 
 
+class PipelineBlock(Protocol):
+    """Pipelines that run: stages on ranks, microbatches through them. Source: Huang et al. 2019, GPipe (1811.06965)."""
+
+    def train_step(
+        self,
+        stage: nn.Module | Sequence[nn.Module],
+        microbatches: Sequence[Any],
+        targets: Sequence[Any],
+        loss_fn: Callable[[Any, Any], Tensor],
+        schedule: str,
+        rank: int,
+        world_size: int,
+        group: ProcessGroup | None,
+        tied: Mapping[nn.Parameter, Sequence[int]] | None,
+    ) -> Sequence[Tensor]:
+        """Forward and backward of all microbatches: the losses on the rank of the last stage, nothing on the others.
+
+        To the ``.grad`` of every parameter is added the gradient of the mean over all rows of all microbatches: scaled
+        exactly once, a microbatch of twice as many rows counting twice. The optimizer is the caller's.
+
+        `stage`: this rank's module, or a list of them in order of stage number where a rank has several. A stage is
+        called with what the one before returned: a tensor, or the tensors of a tuple, of any dtypes.
+        `microbatches`, `targets`: lists of M, the same on all ranks; inputs matter where the first stage is, targets
+        where the last one is. ``loss_fn(output, target)`` is a mean over the rows of a microbatch, of one element.
+        `schedule`: ``1f1b`` (the usual default), ``gpipe``, ``interleaved_1f1b`` (stage = chunk * N + rank), ``zb_h1``,
+        ``zb_h2``, ``zbv`` and ``dualpipev`` (2N stages, rank r has r and 2N-1-r), ``dualpipe`` (N stages, rank r has r
+        and N-1-r; microbatches from M/2 on enter at rank N-1, and losses are on both end ranks, each its own).
+        NotImplementedError for those that are not offered, ValueError for an M that a schedule does not allow.
+        `tied`: optional; parameters of which other ranks hold a copy, each with the ranks of all copies: their
+        gradients are summed over these ranks. A weight that is tied within a rank is one parameter there.
+        """
+
+    def partition(self, costs: Sequence[float], num_stages: int) -> Sequence[Any]:
+        """Cut a chain of layers that cost `costs` into N stages, so that the costliest costs as little as possible.
+
+        For each stage a slice, a range, or a list of the numbers of its layers; none is empty. ValueError for fewer
+        layers than stages, and for negative costs.
+        """
+
+
 class Cures(Protocol):
     """Cures of the failure modes in ``fixtures/faults``. Where none is provided, a scenario takes the reference's."""
 
@@ -312,7 +352,7 @@ class Cures(Protocol):
 
 # Blocks to come. Nothing is looked for in them yet.
 FUTURE_BLOCKS = (
-    *("schedules", "bubbles", "pipeline"),
+    *("schedules", "bubbles"),
     *("tensor_parallel", "network", "advisor"),
 )
 
@@ -323,6 +363,7 @@ PROTOCOLS: Mapping[str, type] = {
     "zero2": Zero2Block,
     "fully_shard": FullyShardBlock,
     "mixed_precision": MixedPrecisionBlock,
+    "pipeline": PipelineBlock,
     "cures": Cures,
 }
 
@@ -363,6 +404,11 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
         *("MixedPrecisionOptimizer", "Float16Optimizer", "FP16_Optimizer", "FP16Optimizer", "BF16Optimizer"),
         *("MasterWeightsOptimizer", "AmpOptimizer"),
     ),
+    "train_step": (
+        *("pipeline_step", "pipeline_train_step", "train_pipeline", "run_pipeline", "pipeline_parallel_step"),
+        *("run_schedule", "pipeline_forward_backward", "forward_backward"),
+    ),
+    "partition": ("partition_layers", "balance_layers", "balance_stages", "split_layers", "balance"),
     "train": ("worker", "ddp_worker", "train_worker", "run_worker", "training_loop"),
 }
 
@@ -413,7 +459,7 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "batch_size": ("batch", "per_rank_batch", "local_batch", "local_batch_size", "batch_size_per_rank", "bs", "b"),
     "make_model": ("model_fn", "build_model", "model_factory", "make_module", "model_cls"),
     "inputs": ("x", "X", "data", "features"),
-    "targets": ("y", "Y", "labels", "target"),
+    "targets": ("y", "Y", "labels", "target", "ys", "target_chunks"),
     "steps": ("num_steps", "n_steps"),
     "learning_rate": ("lr",),
     "seed": ("SEED", "random_seed"),
@@ -429,6 +475,15 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "master": ("keep_master", "master_weights", "fp32_master"),
     "init_scale": ("initial_scale", "loss_scale", "scale"),
     "growth_interval": ("scale_window", "growth_steps"),
+    "stage": (
+        *("stages", "module", "modules", "model", "stage_module", "stage_modules", "model_chunks", "layers", "net"),
+    ),
+    "microbatches": ("micro_batches", "inputs", "batches", "xs", "chunks", "input_chunks", "x", "data"),
+    "loss_fn": ("criterion", "loss", "loss_function", "loss_func"),
+    "schedule": ("schedule_name", "pipeline_schedule", "name"),
+    "tied": ("tied_weights", "tied_parameters", "shared_parameters", "shared"),
+    "costs": ("layer_costs", "times", "flops", "weights", "layers", "loads"),
+    "num_stages": ("n_stages", "num_ranks", "stages", "world_size", "P", "p", "N", "n", "k"),
     "num_parameters": ("num_params", "n_params", "parameter_count", "P"),
     "bytes_per_parameter": ("bytes_per_param",),
     "device_bytes": ("capacity_bytes", "memory_bytes", "gpu_bytes"),

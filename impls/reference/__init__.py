@@ -27,6 +27,8 @@ from impls.reference.data_parallel import DataParallel
 from impls.reference.fsdp import fully_shard
 from impls.reference.loop import batch_slice, train
 from impls.reference.mixed_precision import MixedPrecision
+from impls.reference.pipeline.execute import train_step
+from impls.reference.pipeline.partition import partition
 from impls.reference.zero1 import ShardedOptimizer
 from impls.reference.zero2 import Zero2Optimizer
 
@@ -46,6 +48,7 @@ __all__ = [
     "fully_shard",
     "gather_parameters",
     "init_group",
+    "partition",
     "queue_mesh",
     "ring_allgather",
     "ring_allreduce",
@@ -53,6 +56,7 @@ __all__ = [
     "shard_gradients",
     "sum_gradients",
     "train",
+    "train_step",
     "tree_allreduce",
     "tree_broadcast",
 ]
