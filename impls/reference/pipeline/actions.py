@@ -164,6 +164,11 @@ class Schedule(Sequence[list[Action]]):
         return Numbering(self.num_stages, self.num_microbatches)
 
     @property
+    def lengths(self) -> Ints:
+        """[N] How many actions each rank has."""
+        return np.asarray(np.count_nonzero(self.slots != NONE, axis=1))
+
+    @property
     def columns(self) -> tuple[Ints, ...]:
         """`slots`, and `beside` if there are pairs."""
         return (self.slots,) if self.beside is None else (self.slots, self.beside)

@@ -43,7 +43,8 @@ class Costs:
         """
         share = Fraction(schedule.num_ranks, schedule.num_stages)
         names = ("forward", "input", "weight", "backward", "pair")
-        return dataclasses.replace(self, **{name: _times(share, getattr(self, name)) for name in names})
+        changed: dict[str, Any] = {name: _times(share, getattr(self, name)) for name in names}
+        return dataclasses.replace(self, **changed)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

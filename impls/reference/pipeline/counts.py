@@ -25,8 +25,8 @@ def held(schedule: Schedule, rank: int) -> Ints:
     kinds = [column[rank] // schedule.numbering.per_kind for column in schedule.columns]
     taken = sum((kind == CODES[Kind.FORWARD]).astype(int) for kind in kinds)
     freed = sum(np.isin(kind, _FREES).astype(int) for kind in kinds)
-    length = np.count_nonzero(schedule.slots[rank] >= 0)
-    return (np.cumsum(taken) - np.cumsum(freed) + freed)[:length]
+    during: Ints = np.cumsum(taken) - np.cumsum(freed) + freed
+    return during[: np.count_nonzero(schedule.slots[rank] >= 0)]
 
 
 def paired_share(schedule: Schedule) -> list[Fraction]:
@@ -38,7 +38,7 @@ def _paired(schedule: Schedule, rank: int) -> Fraction:
     slots = schedule.slots[rank]
     chunks = np.count_nonzero((slots >= 0) & (slots // schedule.numbering.per_kind != CODES[Kind.WEIGHT]))
     pairs = 0 if schedule.beside is None else np.count_nonzero(schedule.beside[rank] >= 0)
-    return Fraction(2 * pairs, chunks + pairs) if chunks else Fraction(0)
+    return Fraction(int(2 * pairs), int(chunks + pairs)) if chunks else Fraction(0)
 
 
 def copies(schedule: Schedule) -> list[int]:

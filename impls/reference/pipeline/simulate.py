@@ -30,8 +30,7 @@ def simulate(schedule: Schedule, costs: Costs | None = None) -> Timeline:
     """
     figures, links = scaled(Costs() if costs is None else costs, schedule), Links.of(schedule)
     done = walk(schedule, links, figures)
-    lengths = np.count_nonzero(schedule.slots >= 0, axis=1)
-    if (stuck := np.flatnonzero(done.reached < lengths)).size:
+    if (stuck := np.flatnonzero(done.reached < schedule.lengths)).size:
         rank = int(stuck[0])
         raise ValueError(
             f"{schedule.name} cannot be worked off: {stuck.size} of {schedule.num_ranks} ranks wait for ever, "
@@ -97,11 +96,11 @@ class Timeline:
 
     def _bubble(self, barrier: bool) -> Array:
         if barrier:
-            return self.done.finish.max() - self.done.busy
+            return np.asarray(self.done.finish.max() - self.done.busy)
         first = np.zeros_like(self.done.finish)
         for column in self.schedule.columns:
             first = np.maximum(first, self._arrivals(column[:, 0], column[:, 0] // self.schedule.num_microbatches))
-        return self.done.finish - first - self.done.busy
+        return np.asarray(self.done.finish - first - self.done.busy)
 
     def _times(self, rank: int) -> tuple[Array, Array, list[Array]]:
         """Begin and end of the actions of `rank`, and when what they need arrives; what those beside them need too."""
@@ -121,7 +120,8 @@ class Timeline:
         return [(slots // self.schedule.num_microbatches, slots) for slots in columns]
 
     def _arrivals(self, slots: Ints, rows: Ints) -> Array:
-        return self.done.made[slots + self.links.needs[rows]] + self.links.crosses[rows] * self.figures.latency
+        made = self.done.made[slots + self.links.needs[rows]]
+        return np.asarray(made + self.links.crosses[rows] * self.figures.latency)
 
     def _back(self, values: Array) -> list[Number]:
         return [self.figures.back(value) for value in values.tolist()]

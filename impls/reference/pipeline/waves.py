@@ -41,7 +41,7 @@ def walk(schedule: Schedule, links: Links, figures: Scaled) -> Walk:
     delay = links.crosses.astype(dtype) * figures.latency
     columns = [column.ravel() for column in schedule.columns]
     first = np.arange(schedule.num_ranks) * schedule.slots.shape[1]
-    place, end_of_list = first.copy(), first + np.count_nonzero(schedule.slots >= 0, axis=1)
+    place, end_of_list = first.copy(), first + schedule.lengths
     now, busy = np.zeros((2, schedule.num_ranks), dtype)
     while True:
         slots = [column.take(place, mode="clip").astype(np.intp) for column in columns]
