@@ -19,7 +19,8 @@ def nothing(ctx: RankContext) -> None:
     """The cheapest check there is."""
 
 
-def _timed(action: Callable[[], object], number: int) -> float:
+def timed(action: Callable[[], object], number: int) -> float:
+    """Seconds of one of `number` calls, between barriers."""
     dist.barrier()
     start = time.perf_counter()
     for _ in range(number):
@@ -45,19 +46,19 @@ def bare_ring(ctx: RankContext, numel: int) -> Tensor:
 
 def many_bare_rings(ctx: RankContext, numel: int, number: int) -> float:
     """Seconds of one bare ring."""
-    return _timed(lambda: bare_ring(ctx, numel), number)
+    return timed(lambda: bare_ring(ctx, numel), number)
 
 
 def ring(ctx: RankContext, numel: int, number: int) -> float:
     """Seconds of one reference ring all-reduce over the gloo mesh, in place like ``dist.all_reduce``."""
     mesh, tensor = GlooMesh(), torch.zeros(numel)
-    return _timed(lambda: ring_allreduce(mesh, ctx.rank, ctx.world_size, tensor, out=tensor), number)
+    return timed(lambda: ring_allreduce(mesh, ctx.rank, ctx.world_size, tensor, out=tensor), number)
 
 
 def library(ctx: RankContext, numel: int, number: int) -> float:
     """Seconds of one ``dist.all_reduce``."""
     tensor = torch.zeros(numel)
-    return _timed(lambda: dist.all_reduce(tensor), number)
+    return timed(lambda: dist.all_reduce(tensor), number)
 
 
 def _model() -> nn.Module:
@@ -79,4 +80,4 @@ def training_step(ctx: RankContext, wrapper: str, number: int) -> float:
 
     for _ in range(2):  # torch's wrapper rebuilds its buckets in its second step
         step()
-    return _timed(step, number)
+    return timed(step, number)
