@@ -10,6 +10,8 @@ sections 2.2.1 and 2.2.2.
 
 from __future__ import annotations
 
+from numbers import Integral
+
 import numpy as np
 
 from impls.reference.pipeline.actions import Kind, Numbering, Schedule
@@ -90,5 +92,6 @@ def require(
     name: str, num_ranks: int, num_microbatches: int, *, legal: bool = True, rule: str = "N >= 1 and M >= 1"
 ) -> None:
     """ValueError with the schedule's `rule`, unless the sizes are `legal` and there is at least one of each."""
-    if not (legal and num_ranks >= 1 and num_microbatches >= 1):
+    whole = isinstance(num_ranks, Integral) and isinstance(num_microbatches, Integral)
+    if not (legal and whole and num_ranks >= 1 and num_microbatches >= 1):
         raise ValueError(f"{name} needs {rule}; got N = {num_ranks} ranks and M = {num_microbatches} microbatches")
