@@ -100,12 +100,9 @@ def _cells(actions: Sequence[Action], rank: int, positions: range, marked: Colle
 
 
 def _window(places: Sequence[int], count: int, shown: int) -> range:
-    """`shown` consecutive numbers below `count` around `places`, or all of them."""
-    if count <= shown:
-        return range(count)
-    middle = (min(places) + max(places)) // 2 if places else 0
-    first = min(max(middle - shown // 2, 0), count - shown)
-    return range(first, first + shown)
+    """`shown` consecutive numbers below `count`, from a little before the first of `places`; or all of them."""
+    first = max(0, min(min(places, default=0) - shown // 4, count - shown))
+    return range(first, min(first + shown, count))
 
 
 def _title(rank: int, ranks: range) -> str:

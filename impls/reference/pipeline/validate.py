@@ -144,7 +144,7 @@ def _too_early(index: _Index) -> Iterator[Fault]:
         for stage, microbatch in np.argwhere(wrong).tolist():
             early, late = (index.place(last[kind][stage, microbatch]) for kind in (second, first))
             actions = Action(second, stage, microbatch), Action(first, stage, microbatch)
-            text = f"rank {early[0]} has {actions[0]} ({_nth(early[1])}) before {actions[1]} ({_nth(late[1])})"
+            text = f"rank {early[0]} has {actions[0]} ({_nth(early[1])}) no later than {actions[1]} ({_nth(late[1])})"
             yield Fault(kind="too early", text=text, places=(early, late))
 
 
