@@ -176,6 +176,7 @@ class GlooMesh:
             raise RuntimeError("a gloo mesh needs a process group: call torch.distributed.init_process_group first")
         self.rank = dist.get_rank(self._group)
         self.world_size = dist.get_world_size(self._group)
+        self._expected: dict[int, tuple[Tensor, dist.Work]] = {}  # by rank: the header that was asked for beforehand
 
     def send(self, dst: int, tensor: Tensor) -> None:
         """See `Mesh.send`."""
@@ -186,9 +187,22 @@ class GlooMesh:
     def recv(self, src: int) -> Tensor:
         """See `Mesh.recv`."""
         _check_peer(self, src, "receive from")
-        header = self._ask(torch.empty(HEADER_WORDS, dtype=torch.int64), src, HEADER_TAG)
+        if src in self._expected:
+            header, arrival = self._expected.pop(src)
+            arrival.wait()
+        else:
+            header = self._ask(_blank_header(), src, HEADER_TAG)
         payload = _described_by(header)
         return self._ask(payload, src, payload_tag(payload)) if payload.numel() else payload
+
+    def expect(self, src: int) -> None:
+        """Ask for the header of the next message that `src` sends, and go on: it can arrive before `recv` wants it."""
+        _check_peer(self, src, "receive from")
+        if src not in self._expected:
+            header = _blank_header()
+            arrival = dist.irecv(header, group=self._group, group_src=src, tag=HEADER_TAG)
+            assert arrival is not None  # None is for ranks outside the group, which have no mesh
+            self._expected[src] = header, arrival
 
     def push(self, dst: int, tensor: Tensor) -> None:
         """See `Mesh.push`."""
@@ -241,6 +255,10 @@ def payload_tag(payload: Tensor) -> int:
 def push_tag(payload: Tensor) -> int:
     """The tag of what is pushed, apart from all payloads."""
     return PUSH_TAG + payload.nbytes % 2**29
+
+
+def _blank_header() -> Tensor:
+    return torch.empty(HEADER_WORDS, dtype=torch.int64)
 
 
 def _header(tensor: Tensor) -> Tensor:

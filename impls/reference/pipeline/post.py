@@ -88,6 +88,8 @@ class Post:
         self._arriving = {src: deque(arrivals(schedule, src, rank)) for src in range(schedule.num_ranks) if src != rank}
         self._under_way: defaultdict[int, deque[int]] = defaultdict(deque)  # messages of each signal, by destination
         self._num_taken: defaultdict[int, int] = defaultdict(int)
+        for src in self._arriving:
+            self._expect(src)
 
     def give(self, signal: Signal, tensors: Sequence[Tensor | None]) -> None:
         """Start a signal on its way and return. Its memory is left alone until `flush`, or until it has been taken."""
@@ -118,9 +120,15 @@ class Post:
         """The next signal from `src`. That it was made tells which of ours have been taken: these are let go of."""
         signal, num_taken = self._arriving[src].popleft()
         self._here[signal] = recv(self._links(), src)
+        self._expect(src)
         while self._num_taken[src] < num_taken:
             self._num_taken[src] += 1
             self._links().settle(src, self._under_way[src].popleft())
+
+    def _expect(self, src: int) -> None:
+        """Let the next announcement arrive while this rank computes."""
+        if self._arriving[src]:
+            self._links().expect(src)
 
     def _links(self) -> GlooMesh:
         assert self._mesh is not None
