@@ -63,10 +63,10 @@ class Scaled:
     def of(self, rows: Sequence[Ints]) -> Array:
         """Costs of actions from their rows, and the rows of those beside them if there are pairs; -1 is none."""
         first, *beside = rows
-        cost = self.by_row[first]
+        cost = at(self.by_row, first)
         for second in beside:
             if self.pair is None:
-                cost = cost + self.by_row[second]
+                cost = cost + at(self.by_row, second)
             else:
                 cost = np.where(second == NONE, cost, self.pair[first % len(self.pair)])
         return cost
@@ -74,6 +74,11 @@ class Scaled:
     def back(self, value: Any) -> Number:
         """A sum of such figures in the unit of the costs: a Fraction, or a float."""
         return float(value) if self.unit is None else Fraction(int(value), self.unit)
+
+
+def at(table: Array, index: Ints) -> Array:
+    """``table[index]``, with -1 for the last entry, in less time for short arrays."""
+    return table.take(index, mode="wrap")
 
 
 def scaled(costs: Costs, schedule: Schedule) -> Scaled:

@@ -12,7 +12,7 @@ import dataclasses
 import numpy as np
 
 from impls.reference.pipeline.actions import Ints, Schedule
-from impls.reference.pipeline.costs import Array, Scaled
+from impls.reference.pipeline.costs import Array, Scaled, at
 from impls.reference.pipeline.links import Links
 
 
@@ -48,14 +48,15 @@ def walk(schedule: Schedule, links: Links, figures: Scaled) -> Walk:
         rows = [slot // schedule.num_microbatches for slot in slots]
         begin = now
         for slot, row in zip(slots, rows, strict=True):
-            begin = np.maximum(begin, made[slot + links.needs[row]] + delay[row])
+            arrival = at(made, slot + at(links.needs, row))
+            begin = np.maximum(begin, arrival + at(delay, row) if figures.latency else arrival)
         ready = (begin < unknown) & (place < end_of_list)
         if not ready.any():
             return Walk(made=made, finish=now, busy=busy, reached=place - first)
         cost = figures.of(rows)
         end = begin + cost
         np.copyto(now, end, where=ready)
-        np.add(busy, cost, out=busy, where=ready)
+        busy += cost * ready
         for slot, row in zip(slots, rows, strict=True):
-            made[np.where(ready, slot + links.makes[row], nobody)] = end
+            made[np.where(ready, slot + at(links.makes, row), nobody)] = end
         place += ready
