@@ -58,12 +58,13 @@ def deadlock(schedule: Schedule, links: Links, sends: Sends) -> list[Wait]:
     def waits(rank: int) -> Iterator[Wait]:
         sending = bool(came.sent[rank] < came.done[rank])
         position = int((came.sent if sending else came.done)[rank])
+        cells, place = (links.makes, taken) if sending else (links.needs, made)
+        receives = came.sent if sends is Sends.BLOCKING else came.done  # the position for which a rank receives
         for column in schedule.columns:
             slot = int(column[rank, position])
-            cell = slot + int((links.makes if sending else links.needs)[slot // schedule.num_microbatches])
-            other, there = divmod(int((taken if sending else made)[cell]), schedule.slots.shape[1])
-            short = there - int((came.sent if sends is Sends.BLOCKING and sending else came.done)[other])
-            if other >= 0 and (short > 0 and other != rank if sending else short >= 0):
+            other, there = divmod(int(place[slot + cells[slot // schedule.num_microbatches]]), schedule.slots.shape[1])
+            blocked = receives[other] < there and other != rank if sending else came.done[other] <= there
+            if other >= 0 and blocked:
                 yield Wait(rank=rank, position=position, other=other, other_position=there, sending=sending)
 
     chain: dict[int, Wait] = {}
