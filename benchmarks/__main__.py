@@ -16,7 +16,7 @@ from benchmarks.measure import BENCHMARKS, Ratio
 
 def _discover() -> None:
     for module in pkgutil.iter_modules(benchmarks.__path__):
-        if module.name not in {"__main__", "measure", "programs"}:
+        if module.name not in {"__main__", "measure"} and not module.name.endswith("programs"):
             importlib.import_module(f"benchmarks.{module.name}")
 
 

@@ -35,7 +35,8 @@ def nothing(ctx: RankContext) -> None:
     """The cheapest check there is."""
 
 
-def _timed(action: Callable[[], object], number: int) -> float:
+def timed(action: Callable[[], object], number: int) -> float:
+    """Seconds of one of `number` calls, between barriers."""
     dist.barrier()
     start = time.perf_counter()
     for _ in range(number):
@@ -61,19 +62,19 @@ def bare_ring(ctx: RankContext, numel: int) -> Tensor:
 
 def many_bare_rings(ctx: RankContext, numel: int, number: int) -> float:
     """Seconds of one bare ring."""
-    return _timed(lambda: bare_ring(ctx, numel), number)
+    return timed(lambda: bare_ring(ctx, numel), number)
 
 
 def ring(ctx: RankContext, numel: int, number: int) -> float:
     """Seconds of one reference ring all-reduce over the gloo mesh, in place like ``dist.all_reduce``."""
     mesh, tensor = GlooMesh(), torch.zeros(numel)
-    return _timed(lambda: ring_allreduce(mesh, ctx.rank, ctx.world_size, tensor, out=tensor), number)
+    return timed(lambda: ring_allreduce(mesh, ctx.rank, ctx.world_size, tensor, out=tensor), number)
 
 
 def library(ctx: RankContext, numel: int, number: int) -> float:
     """Seconds of one ``dist.all_reduce``."""
     tensor = torch.zeros(numel)
-    return _timed(lambda: dist.all_reduce(tensor), number)
+    return timed(lambda: dist.all_reduce(tensor), number)
 
 
 def _model() -> nn.Module:
@@ -107,7 +108,7 @@ def _timed_steps(wrapped: nn.Module, optimizer: Any, number: int) -> float:
 
     for _ in range(2):  # torch's wrapper rebuilds its buckets in its second step
         step()
-    return _timed(step, number)
+    return timed(step, number)
 
 
 def fully_sharded_pass(ctx: RankContext, whose: str, number: int) -> float:
@@ -121,7 +122,7 @@ def fully_sharded_pass(ctx: RankContext, whose: str, number: int) -> float:
 
     for _ in range(2):
         both()
-    return _timed(both, number)
+    return timed(both, number)
 
 
 def weigh_70b(ctx: RankContext, recipe: dict[str, Any], world_size: int) -> tuple[float, float]:

@@ -292,6 +292,107 @@ class MixedPrecisionBlock(Protocol):
         """
 
 
+class SchedulesBlock(Protocol):
+    """Pipeline schedules as data: for each rank the ordered list of its actions, without processes.
+
+    `num_stages` is N, the number of ranks; `num_microbatches` is M. An action is a kind (F forward, B whole backward,
+    I and W its halves: gradient of the input, gradients of the weights), a stage and a microbatch, both from 0:
+    ``("F", 2, 5)`` or ``"F2.5"``; where a rank has one stage only, ``"F5"`` will do. ``"F2.5&B5.1"`` is a forward and a
+    backward that overlap. One flat list of ``(cycle, stage, microbatch, phase)`` is fine as well, with one stage to a
+    rank. ValueError for N and M that a schedule does not allow.
+    """
+
+    def gpipe(self, num_stages: int, num_microbatches: int) -> Sequence[Any]:
+        """All forwards, then all backwards. Source: Huang et al. 2019, GPipe (1811.06965), section 2.3."""
+
+    def one_f_one_b(self, num_stages: int, num_microbatches: int) -> Sequence[Any]:
+        """1F1B: rank r has min(M, N-r-1) forwards ahead. Source: Narayanan et al. 2021 (2104.04473), section 2.2.1."""
+
+    def interleaved_1f1b(self, num_stages: int, num_microbatches: int, num_chunks: int) -> Sequence[Any]:
+        """1F1B with `num_chunks` stages on each rank, chunk * N + rank; N divides M. Source: as 1F1B, section 2.2.2."""
+
+    def zb_h1(self, num_stages: int, num_microbatches: int) -> Sequence[Any]:
+        """ZB-H1: rank r puts off r weight gradients. Source: Qi et al. 2023, Zero Bubble (2401.10241), section 2."""
+
+    def zb_h2(self, num_stages: int, num_microbatches: int) -> Sequence[Any]:
+        """ZB-H2: no idle time between a rank's first action and its last; M >= 2N-1. Source: as ZB-H1."""
+
+    def zbv(self, num_stages: int, num_microbatches: int) -> Sequence[Any]:
+        """ZBV: 2N stages in a V, rank r has r and 2N-1-r; M >= 2N-1. Source: as ZB-H1, section 6."""
+
+    def dualpipe(self, num_stages: int, num_microbatches: int) -> Sequence[Any]:
+        """DualPipe: rank r has stages r and N-1-r of N, microbatches from M/2 on enter at rank N-1.
+
+        N and M are even, M >= 2N. Source: DeepSeek-AI 2024, DeepSeek-V3 (2412.19437), section 3.2.1.
+        """
+
+    def dualpipev(self, num_stages: int, num_microbatches: int) -> Sequence[Any]:
+        """DualPipeV: 2N stages in a V, rank r has r and 2N-1-r; M >= 2N. Source: the DualPipe repository."""
+
+
+class BubblesBlock(Protocol):
+    """The share of the total time of a step in which ranks are idle, with a barrier at both ends.
+
+    P = `num_stages` ranks and M = `num_microbatches`; a forward and the two halves of a backward take equally long, an
+    overlapped pair as long as both of its parts, and messages no time. ValueError for P and M that are not allowed.
+    """
+
+    def bubble_fraction(self, num_stages: int, num_microbatches: int) -> float:
+        """GPipe. Source: Huang et al. 2019, GPipe (1811.06965), section 2.3."""
+
+    def bubble_1f1b(self, num_stages: int, num_microbatches: int) -> float:
+        """1F1B. Source: Narayanan et al. 2021, Megatron-LM (2104.04473), section 2.2.1."""
+
+    def bubble_zero_bubble(self, num_stages: int, num_microbatches: int) -> float:
+        """ZB-H1; M >= P. Source: Qi et al. 2023, Zero Bubble (2401.10241), section 2."""
+
+    def bubble_dualpipe(self, num_stages: int, num_microbatches: int) -> float:
+        """DualPipe; P and M even, M >= 2P. Source: DeepSeek-AI 2024, DeepSeek-V3 (2412.19437), section 3.2.1."""
+
+    def bubble_dualpipev(self, num_stages: int, num_microbatches: int) -> float:
+        """DualPipeV, two of 2P stages on each rank; M >= 2P. Source: the DualPipe repository."""
+
+
+class PipelineBlock(Protocol):
+    """Pipelines that run: stages on ranks, microbatches through them. Source: Huang et al. 2019, GPipe (1811.06965)."""
+
+    def train_step(
+        self,
+        stage: nn.Module | Sequence[nn.Module],
+        microbatches: Sequence[Any],
+        targets: Sequence[Any],
+        loss_fn: Callable[[Any, Any], Tensor],
+        schedule: str,
+        rank: int,
+        world_size: int,
+        group: ProcessGroup | None,
+        tied: Mapping[nn.Parameter, Sequence[int]] | None,
+    ) -> Sequence[Tensor]:
+        """Forward and backward of all microbatches: the losses on the rank of the last stage, nothing on the others.
+
+        To the ``.grad`` of every parameter is added the gradient of the mean over all rows of all microbatches: scaled
+        exactly once, a microbatch of twice as many rows counting twice. The optimizer is the caller's.
+
+        `stage`: this rank's module, or a list of them in order of stage number where a rank has several. A stage is
+        called with what the one before returned: a tensor, or the tensors of a tuple, of any dtypes.
+        `microbatches`, `targets`: lists of M, the same on all ranks; inputs matter where the first stage is, targets
+        where the last one is. ``loss_fn(output, target)`` is a mean over the rows of a microbatch, of one element.
+        `schedule`: ``1f1b`` (the usual default), ``gpipe``, ``interleaved_1f1b`` (stage = chunk * N + rank), ``zb_h1``,
+        ``zb_h2``, ``zbv`` and ``dualpipev`` (2N stages, rank r has r and 2N-1-r), ``dualpipe`` (N stages, rank r has r
+        and N-1-r; microbatches from M/2 on enter at rank N-1, and losses are on both end ranks, each its own).
+        NotImplementedError for those that are not offered, ValueError for an M that a schedule does not allow.
+        `tied`: optional; parameters of which other ranks hold a copy, each with the ranks of all copies: their
+        gradients are summed over these ranks. A weight that is tied within a rank is one parameter there.
+        """
+
+    def partition(self, costs: Sequence[float], num_stages: int) -> Sequence[Any]:
+        """Cut a chain of layers that cost `costs` into N stages, so that the costliest costs as little as possible.
+
+        For each stage a slice, a range, or a list of the numbers of its layers; none is empty. ValueError for fewer
+        layers than stages, and for negative costs.
+        """
+
+
 class Cures(Protocol):
     """Cures of the failure modes in ``fixtures/faults``. Where none is provided, a scenario takes the reference's."""
 
@@ -311,10 +412,7 @@ class Cures(Protocol):
 
 
 # Blocks to come. Nothing is looked for in them yet.
-FUTURE_BLOCKS = (
-    *("schedules", "bubbles", "pipeline"),
-    *("tensor_parallel", "network", "advisor"),
-)
+FUTURE_BLOCKS = ("tensor_parallel", "network", "advisor")
 
 PROTOCOLS: Mapping[str, type] = {
     "collectives": Collectives,
@@ -323,6 +421,9 @@ PROTOCOLS: Mapping[str, type] = {
     "zero2": Zero2Block,
     "fully_shard": FullyShardBlock,
     "mixed_precision": MixedPrecisionBlock,
+    "schedules": SchedulesBlock,
+    "bubbles": BubblesBlock,
+    "pipeline": PipelineBlock,
     "cures": Cures,
 }
 
@@ -363,6 +464,33 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
         *("MixedPrecisionOptimizer", "Float16Optimizer", "FP16_Optimizer", "FP16Optimizer", "BF16Optimizer"),
         *("MasterWeightsOptimizer", "AmpOptimizer"),
     ),
+    "gpipe": ("gpipe_schedule", "schedule_gpipe", "make_gpipe"),
+    "one_f_one_b": (
+        *("schedule_1f1b", "one_f_one_b_schedule", "schedule_one_f_one_b", "make_1f1b", "onefoneb"),
+        *("non_interleaved_1f1b",),
+    ),
+    "interleaved_1f1b": (
+        *("interleaved", "interleaved_schedule", "schedule_interleaved", "schedule_interleaved_1f1b"),
+        *("interleaved_one_f_one_b",),
+    ),
+    "zb_h1": ("zbh1", "zb_h1_schedule", "schedule_zb_h1", "schedule_zbh1", "zero_bubble", "zero_bubble_h1"),
+    "zb_h2": ("zbh2", "zb_h2_schedule", "schedule_zb_h2", "schedule_zbh2", "zero_bubble_h2"),
+    "zbv": ("zb_v", "zbv_schedule", "schedule_zbv", "zero_bubble_v"),
+    "dualpipe": ("dual_pipe", "dualpipe_schedule", "schedule_dualpipe"),
+    "dualpipev": ("dual_pipe_v", "dualpipe_v", "dualpipev_schedule", "schedule_dualpipev"),
+    "bubble_fraction": (
+        *("bubble_gpipe", "gpipe_bubble", "gpipe_bubble_fraction", "bubble_fraction_gpipe", "pipeline_bubble"),
+        *("bubble_ratio",),
+    ),
+    "bubble_1f1b": ("bubble_one_f_one_b", "bubble_fraction_1f1b", "one_f_one_b_bubble"),
+    "bubble_zero_bubble": ("bubble_zb", "bubble_zb_h1", "bubble_zbh1", "bubble_fraction_zero_bubble"),
+    "bubble_dualpipe": ("dualpipe_bubble", "bubble_dual_pipe", "bubble_fraction_dualpipe"),
+    "bubble_dualpipev": ("dualpipev_bubble", "bubble_dual_pipe_v", "bubble_fraction_dualpipev"),
+    "train_step": (
+        *("pipeline_step", "pipeline_train_step", "train_pipeline", "run_pipeline", "pipeline_parallel_step"),
+        *("run_schedule", "pipeline_forward_backward", "forward_backward"),
+    ),
+    "partition": ("partition_layers", "balance_layers", "balance_stages", "split_layers", "balance"),
     "train": ("worker", "ddp_worker", "train_worker", "run_worker", "training_loop"),
 }
 
@@ -413,7 +541,7 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "batch_size": ("batch", "per_rank_batch", "local_batch", "local_batch_size", "batch_size_per_rank", "bs", "b"),
     "make_model": ("model_fn", "build_model", "model_factory", "make_module", "model_cls"),
     "inputs": ("x", "X", "data", "features"),
-    "targets": ("y", "Y", "labels", "target"),
+    "targets": ("y", "Y", "labels", "target", "ys", "target_chunks"),
     "steps": ("num_steps", "n_steps"),
     "learning_rate": ("lr",),
     "seed": ("SEED", "random_seed"),
@@ -429,6 +557,23 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "master": ("keep_master", "master_weights", "fp32_master"),
     "init_scale": ("initial_scale", "loss_scale", "scale"),
     "growth_interval": ("scale_window", "growth_steps"),
+    "stage": (
+        *("stages", "module", "modules", "model", "stage_module", "stage_modules", "model_chunks", "layers", "net"),
+    ),
+    "microbatches": ("micro_batches", "inputs", "batches", "xs", "chunks", "input_chunks", "x", "data"),
+    "loss_fn": ("criterion", "loss", "loss_function", "loss_func"),
+    "schedule": ("schedule_name", "pipeline_schedule", "name"),
+    "tied": ("tied_weights", "tied_parameters", "shared_parameters", "shared"),
+    "costs": ("layer_costs", "times", "flops", "weights", "layers", "loads"),
+    "num_stages": (
+        *("n_stages", "num_ranks", "n_ranks", "stages", "world_size", "pp_size", "num_devices", "num_partitions"),
+        *("P", "p", "N", "n", "k", "S"),
+    ),
+    "num_microbatches": (
+        *("num_micro_batches", "n_microbatches", "n_micro_batches", "n_micro", "num_mb", "microbatches"),
+        *("micro_batches", "num_batches", "batches", "chunks", "M", "m"),
+    ),
+    "num_chunks": ("chunks_per_rank", "num_model_chunks", "model_chunks", "n_chunks", "chunks", "V", "v", "interleave"),
     "num_parameters": ("num_params", "n_params", "parameter_count", "P"),
     "bytes_per_parameter": ("bytes_per_param",),
     "device_bytes": ("capacity_bytes", "memory_bytes", "gpu_bytes"),

@@ -163,11 +163,12 @@ class GlooMesh:
 
     What is sent is a header (dtype and shape, always `HEADER_BYTES` long, tag `HEADER_TAG`) and a payload (tag
     `payload_tag`); what is pushed is one message (tag `push_tag`). Of an empty tensor nothing but the header travels.
-    gloo reads a sent tensor only when the peer asks for it, so each send keeps its memory and its Work until `flush`;
-    this outlives the mesh object.
+    gloo reads a sent tensor only when the peer asks for it, so each send keeps its memory and its Work until `flush`
+    or `settle`; this outlives the mesh object.
     """
 
-    _in_flight: ClassVar[defaultdict[str, deque[dist.Work]]] = defaultdict(deque)
+    # By group and by rank that it goes to: what one message, sent or pushed, has under way.
+    _in_flight: ClassVar[defaultdict[tuple[str, int], deque[list[dist.Work]]]] = defaultdict(deque)
 
     def __init__(self, group: dist.ProcessGroup | None = None) -> None:
         self._group = dist.group.WORLD if group is None else group
@@ -175,29 +176,39 @@ class GlooMesh:
             raise RuntimeError("a gloo mesh needs a process group: call torch.distributed.init_process_group first")
         self.rank = dist.get_rank(self._group)
         self.world_size = dist.get_world_size(self._group)
-        self._works = self._in_flight[self._group.group_name]
+        self._expected: dict[int, tuple[Tensor, dist.Work]] = {}  # by rank: the header that was asked for beforehand
 
     def send(self, dst: int, tensor: Tensor) -> None:
         """See `Mesh.send`."""
         _check_peer(self, dst, "send to")
         payload = _own_copy(tensor)
-        self._post(_header(payload), dst, HEADER_TAG)
-        if payload.numel():
-            self._post(payload, dst, payload_tag(payload))
+        self._post(dst, (_header(payload), HEADER_TAG), (payload, payload_tag(payload)))
 
     def recv(self, src: int) -> Tensor:
         """See `Mesh.recv`."""
         _check_peer(self, src, "receive from")
-        header = self._ask(torch.empty(HEADER_WORDS, dtype=torch.int64), src, HEADER_TAG)
+        if src in self._expected:
+            header, arrival = self._expected.pop(src)
+            arrival.wait()
+        else:
+            header = self._ask(_blank_header(), src, HEADER_TAG)
         payload = _described_by(header)
         return self._ask(payload, src, payload_tag(payload)) if payload.numel() else payload
+
+    def expect(self, src: int) -> None:
+        """Ask for the header of the next message that `src` sends, and go on: it can arrive before `recv` wants it."""
+        _check_peer(self, src, "receive from")
+        if src not in self._expected:
+            header = _blank_header()
+            arrival = dist.irecv(header, group=self._group, group_src=src, tag=HEADER_TAG)
+            assert arrival is not None  # None is for ranks outside the group, which have no mesh
+            self._expected[src] = header, arrival
 
     def push(self, dst: int, tensor: Tensor) -> None:
         """See `Mesh.push`."""
         _check_peer(self, dst, "send to")
-        if tensor.numel():
-            payload = _plain(tensor)
-            self._post(payload, dst, push_tag(payload))
+        payload = _plain(tensor)
+        self._post(dst, (payload, push_tag(payload)))
 
     def pull(self, src: int, out: Tensor) -> Tensor:
         """See `Mesh.pull`. Waits for ever when `src` pushes another number of bytes."""
@@ -210,13 +221,26 @@ class GlooMesh:
 
     def flush(self) -> None:
         """See `Mesh.flush`."""
-        while self._works:
-            self._works.popleft().wait()
+        for dst in range(self.world_size):
+            self.settle(dst, len(self._under_way(dst)))
 
-    def _post(self, tensor: Tensor, dst: int, tag: int) -> None:
-        work = dist.isend(tensor, group=self._group, group_dst=dst, tag=tag)
-        assert work is not None  # None is for ranks outside the group, which have no mesh
-        self._works.append(work)
+    def settle(self, dst: int, num_messages: int) -> None:
+        """`flush` for the oldest messages to one rank only: `num_messages` sends and pushes."""
+        under_way = self._under_way(dst)
+        for _ in range(num_messages):
+            for work in under_way.popleft():
+                work.wait()
+
+    def _under_way(self, dst: int) -> deque[list[dist.Work]]:
+        assert self._group is not None
+        return self._in_flight[self._group.group_name, dst]
+
+    def _post(self, dst: int, *parts: tuple[Tensor, int]) -> None:
+        """Start a message of these tensors, each with its tag, the empty ones left out."""
+        works = [
+            dist.isend(tensor, group=self._group, group_dst=dst, tag=tag) for tensor, tag in parts if tensor.numel()
+        ]
+        self._under_way(dst).append([work for work in works if work is not None])  # None: outside the group, no mesh
 
     def _ask(self, tensor: Tensor, src: int, tag: int) -> Tensor:
         dist.recv(tensor, group=self._group, group_src=src, tag=tag)
@@ -231,6 +255,10 @@ def payload_tag(payload: Tensor) -> int:
 def push_tag(payload: Tensor) -> int:
     """The tag of what is pushed, apart from all payloads."""
     return PUSH_TAG + payload.nbytes % 2**29
+
+
+def _blank_header() -> Tensor:
+    return torch.empty(HEADER_WORDS, dtype=torch.int64)
 
 
 def _header(tensor: Tensor) -> Tensor:

@@ -20,6 +20,7 @@ from impls.torch_native.data_parallel import (
 )
 from impls.torch_native.fsdp import fully_shard
 from impls.torch_native.manifest import MANIFEST
+from impls.torch_native.pipelining import train_step
 from impls.torch_native.zero import ShardedOptimizer
 
 __all__ = [
@@ -38,4 +39,5 @@ __all__ = [
     "shard_gradients",
     "sum_gradients",
     "train",
+    "train_step",
 ]

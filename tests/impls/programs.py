@@ -9,6 +9,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.multiprocessing.reductions import StorageWeakRef
 
 from fixtures.world.context import RankContext
 from impls.mesh import GlooMesh
@@ -73,6 +74,26 @@ def keep_order(ctx: RankContext) -> list[Tensor]:
         GlooMesh().flush()
         return messages
     return [GlooMesh().recv(0) for _ in messages]
+
+
+def settle_with_what_was_taken(ctx: RankContext) -> list[bool]:
+    """Rank 0 pushes two tensors and settles for the first, while rank 1 has taken that only; which are still held."""
+    mesh = GlooMesh()
+    if ctx.rank == 1:
+        first = mesh.pull(0, torch.empty(3))
+        dist.barrier()
+        mesh.pull(0, torch.empty(3))
+        return [bool((first == 1).all())]
+    pushed = [torch.ones(3), torch.ones(3)]
+    storages = [StorageWeakRef(tensor.untyped_storage()) for tensor in pushed]
+    for tensor in pushed:
+        mesh.push(1, tensor)
+    del pushed, tensor
+    mesh.settle(1, 1)
+    held = [not storage.expired() for storage in storages]
+    dist.barrier()
+    mesh.flush()
+    return held
 
 
 def push_and_pull(ctx: RankContext, pushed: int, pulled: int) -> Tensor:

@@ -68,6 +68,11 @@ def test_nothing_is_pushed_of_an_empty_tensor(worlds: WorldPool) -> None:
     assert not outcomes[0].operations
 
 
+def test_what_a_peer_has_taken_can_be_let_go_of_before_the_rest(worlds: WorldPool) -> None:
+    values = worlds.world(2).run(programs.settle_with_what_was_taken).values
+    assert values == [[False, True], [True]]
+
+
 def test_a_mesh_over_a_sub_group_counts_ranks_within_it(worlds: WorldPool) -> None:
     values = worlds.world(4).run(programs.sub_group).values
     assert values[0] is values[2] is None
