@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import os
 import shutil
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from impls.contract import BLOCKS, ENTRIES
 from impls.loading import load
 from impls.locate import HOME, bundled
 
-NAME = "made_by_a_test"
+NAME = f"made_by_test_{os.getpid()}"  # workers that run side by side have a folder each
 
 
 @pytest.fixture
