@@ -9,7 +9,8 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from impls.contract import SYNONYMS, Entry
+from impls.contract import Entry
+from impls.contract.spellings import SYNONYMS
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _NAMED = (*_POSITIONAL, inspect.Parameter.KEYWORD_ONLY)

@@ -188,7 +188,7 @@ def _unknown_key(key: str) -> str:
     """A key of an adapters table that the suite does not look for: a spelling of a name that it does, or a slip."""
     owner = next((entry.name for entry in ENTRIES.values() if key in entry.aliases), None)
     near = [owner] if owner else difflib.get_close_matches(key, list(ENTRIES), n=1, cutoff=0.4)
-    meant = f": did you mean {near[0]!r}?" if near else "; the names are those in impls/contract.py"
+    meant = f": did you mean {near[0]!r}?" if near else "; the names are those in impls/contract/"
     return f"the adapters table has {key!r}, which is no name of the contract{meant}"
 
 

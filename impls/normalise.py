@@ -9,7 +9,8 @@ from typing import Any, TypeGuard
 import torch
 from torch import Tensor, nn
 
-from impls.contract import SYNC_FUNCTIONS, SYNC_METHODS, Entry
+from impls.contract import Entry
+from impls.contract.spellings import SYNC_FUNCTIONS, SYNC_METHODS
 from impls.definitions import is_stub
 from impls.handover import NotProvided, arguments
 from impls.loading import Implementation

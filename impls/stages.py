@@ -19,7 +19,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from impls import gradient_forms
-from impls.contract import FSDP_SYNC_FUNCTIONS, GATHER_FUNCTIONS, GATHER_METHODS, SYNC_METHODS
+from impls.contract.spellings import FSDP_SYNC_FUNCTIONS, GATHER_FUNCTIONS, GATHER_METHODS, SYNC_METHODS
 from impls.definitions import is_stub
 from impls.handover import NotProvided, takes, takes_any_keyword
 from impls.loading import Implementation

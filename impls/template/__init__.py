@@ -6,7 +6,7 @@
 
 The suite looks for each name in every file of this folder. A function gets the arguments whose names it asks for, so
 drop those you do not need: ``ring_allreduce(tensor)`` over torch.distributed is as good as the form over a mesh. What
-each function has to do, with shapes and sources, is in ``impls/contract.py``.
+each function has to do, with shapes and sources, is in ``impls/contract/``.
 """
 
 # If your names differ: what the suite calls it -> what you call it.

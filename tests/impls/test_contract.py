@@ -6,7 +6,8 @@ from collections import Counter
 
 import pytest
 
-from impls.contract import ALIASES, BLOCKS, ENTRIES, FUTURE_BLOCKS, SYNONYMS
+from impls.contract import BLOCKS, ENTRIES, FUTURE_BLOCKS
+from impls.contract.spellings import ALIASES, SYNONYMS
 from impls.loading import load
 
 
