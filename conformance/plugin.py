@@ -6,6 +6,7 @@ controller makes that folder, reads it at the end, and gives the record to ``pyt
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import tempfile
@@ -126,6 +127,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Note in the journal what this run sets out to deliver."""
+    gc.freeze()  # what was imported and collected stays to the end: no garbage collection need look at it again
     planned = [item.stash[CHECK].planned for item in session.items if CHECK in item.stash]
     if planned and not session.config.option.collectonly:
         session.config.stash[STATE].journal.planned(planned)

@@ -67,7 +67,7 @@ class Implementation:
         self.modules = modules
         self.manifest = _manifest(modules)
         self._workshop = workshop
-        self._found = {name: self._find(entry) for name, entry in ENTRIES.items()}
+        self._known: dict[str, _Found] = {}
 
     @property
     def blocks(self) -> tuple[str, ...]:
@@ -86,28 +86,28 @@ class Implementation:
 
     def provides(self, block: str) -> dict[str, str]:
         """The contract's names in `block` that are provided, each with its spelling and place in the implementation."""
-        return {name: self._found[name].spelling for name in BLOCKS.get(block, ()) if self._found[name].reason is None}
+        return {name: self._found(name).spelling for name in BLOCKS.get(block, ()) if self._found(name).reason is None}
 
     def missing(self, block: str) -> dict[str, str]:
         """The contract's names in `block` that are not provided, each with the reason."""
-        reasons = {name: self._found[name].reason for name in BLOCKS.get(block, ())}
+        reasons = {name: self._found(name).reason for name in BLOCKS.get(block, ())}
         return {name: reason for name, reason in reasons.items() if reason is not None}
 
     def get(self, name: str) -> Any:
         """The callable (or constant) provided for a name of the contract, None when there is none."""
-        found = self._found[name]
+        found = self._found(name)
         return found.value if found.reason is None else None
 
     def reason(self, name: str) -> str | None:
         """Why a name is not provided; None when it is."""
-        return self._found[name].reason
+        return self._found(name).reason
 
     def remarks(self) -> list[str]:
         """What was meant to be provided and is not: misspelt or dangling adapters, parameters that nothing fills."""
         tables = [getattr(module, "adapters", {}) for module in self.modules] + [self.manifest.get("adapters", {})]
         keys = dict.fromkeys(str(key) for table in tables if isinstance(table, Mapping) for key in table)
         unknown = [_unknown_key(key) for key in keys if key not in ENTRIES]
-        return [*unknown, *(found.reason for found in self._found.values() if found.reason and found.was_meant)]
+        return [*unknown, *(found.reason for found in map(self._found, ENTRIES) if found.reason and found.was_meant)]
 
     def call(self, name: str, further: Mapping[str, Any] | None = None, **available: Any) -> Any:
         """Call what is provided for `name`; `available` are values under the contract's parameter names.
@@ -117,7 +117,7 @@ class Implementation:
         Raises `NotProvided` when there is nothing, when a parameter cannot be filled, or when the implementation itself
         raises NotImplementedError.
         """
-        found = self._found[name]
+        found = self._found(name)
         if found.reason is not None:
             raise NotProvided(found.reason)
         rest = dict(further or {})
@@ -140,6 +140,11 @@ class Implementation:
     def _is_own(self, code: CodeType) -> bool:
         root = self.path if self.path.is_dir() else self.path.parent
         return Path(code.co_filename).is_relative_to(root)
+
+    def _found(self, name: str) -> _Found:
+        if name not in self._known:  # sources are read for it: a rank looks for what it calls, and for nothing else
+            self._known[name] = self._find(ENTRIES[name])
+        return self._known[name]
 
     def _find(self, entry: Entry) -> _Found:
         for module in self.modules:

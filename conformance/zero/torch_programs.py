@@ -13,14 +13,11 @@ from typing import Any, Protocol
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.distributed.fsdp import ShardingStrategy
 
 from conformance.loop.programs import Batches, Values
 from fixtures import models
 from fixtures.world.context import RankContext
 from impls.stages import stage
-from impls.torch_native import ShardedOptimizer, fully_shard
-from impls.torch_native.fsdp1 import fsdp1
 
 LAYERS = 12  # equal ones, so that 2, 3 and 4 ranks share elements, rows and whole parameters evenly
 WIDTH = 48
@@ -120,6 +117,10 @@ Optimizer = type[torch.optim.Optimizer]
 
 def peer(name: str, module: nn.Module, optimizer_cls: Optimizer, group: Any = None, **options: Any) -> Peer:
     """`module` under one of PyTorch's own: a ShardingStrategy of FSDP1, fully_shard, or ZeroRedundancyOptimizer."""
+    # Here, so that only ranks import them: that takes a second.
+    from impls.torch_native import ShardedOptimizer, fully_shard
+    from impls.torch_native.fsdp1 import fsdp1
+
     if name == "ZeroRedundancyOptimizer":
         return Peer(module, ShardedOptimizer(module.parameters(), optimizer_cls, **options))
     wrapped = fully_shard(module) if name == "fully_shard" else fsdp1(module, name, group)
@@ -144,6 +145,8 @@ def hybrid_groups(name: str) -> Iterator[Any]:
 
 def strategies(ctx: RankContext) -> list[str]:
     """The names in PyTorch's list."""
+    from torch.distributed.fsdp import ShardingStrategy
+
     return [strategy.name for strategy in ShardingStrategy]
 
 
