@@ -100,6 +100,12 @@ def test_a_slice_keeps_its_whole_storage_alive() -> None:
     assert weigh("shard", shard=shard).categories == {"shard": FLOAT * 1000}
 
 
+def test_an_attribute_like_a_distributed_tensors_hides_no_storage() -> None:
+    tensor = torch.ones(100)
+    tensor._local_tensor = torch.ones(1)
+    assert weigh("held", held=tensor).categories == {"held": FLOAT * 100}
+
+
 def test_a_released_storage_weighs_nothing() -> None:
     module = nn.Linear(8, 8, bias=False)
     module.weight.untyped_storage().resize_(0)
