@@ -10,7 +10,8 @@ from torch import Tensor, nn
 
 from conformance.groups import own_group
 from conformance.zero.plan import Plan
-from conformance.zero.value_programs import Report, begin, full_state, go_on, whole, with_another_rate
+from conformance.zero.saved_states import full_state
+from conformance.zero.value_programs import Report, begin, go_on, whole, with_another_rate
 from fixtures.world.context import RankContext
 from impls.handover import NotProvided
 from impls.stages import Trainer

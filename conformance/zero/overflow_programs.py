@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from conformance.zero.plan import Plan
-from conformance.zero.value_programs import begin, loaded, state_of
+from conformance.zero.saved_states import loaded, state_of
+from conformance.zero.value_programs import begin
 from fixtures.world.context import RankContext
 from impls.handover import NotProvided
 from impls.stages import Trainer

@@ -17,7 +17,9 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from conformance.zero import value_programs
+from conformance.zero.parameter_groups import groups_of
 from conformance.zero.plan import Plan
+from conformance.zero.saved_states import loaded, state_of
 from conformance.zero.value_programs import Report
 from fixtures import models
 from fixtures.world.context import RankContext
@@ -164,8 +166,8 @@ def saved_and_resumed(ctx: RankContext, name: str, plan: Relied) -> Report:
     """Saved, thrown away and loaded into a fresh module and a fresh optimizer, built with the options of the first."""
     trainer = _begin(ctx, name, plan, plan.build())
     first = _go_on(ctx, trainer, plan, range(plan.at))
-    held, state = first["steps"][-1], copy.deepcopy(value_programs.state_of(trainer))
-    again = _begin(ctx, name, plan, value_programs.loaded(plan, held))
+    held, state = first["steps"][-1], copy.deepcopy(state_of(trainer))
+    again = _begin(ctx, name, plan, loaded(plan, held))
     again.optimizer.load_state_dict(state)
     second = _go_on(ctx, again, plan, range(plan.at, len(plan.data)))
     return {key: first[key] + second[key] for key in first}
@@ -222,7 +224,7 @@ def _begin(
         name,
         module,
         optimizer_cls=getattr(torch.optim, plan.optimizer),
-        groups=_parameters if plan.groups is None else value_programs.groups_of(ctx, name, plan, module),
+        groups=_parameters if plan.groups is None else groups_of(ctx, name, plan, module),
         group=group,
         extras={"bucket_cap_mb": SMALL_BUCKET_MB} if has_buckets else {},
         **plan.options,

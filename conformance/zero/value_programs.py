@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import io
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -16,12 +15,13 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from conformance.zero.parameter_groups import add_groups, groups_of
 from conformance.zero.plan import Plan
+from conformance.zero.saved_states import loaded, state_of
 from fixtures.world.context import RankContext
 from impls.handover import NotProvided, takes
 from impls.stages import STAGES, Trainer, stage
 
-Group = dict[str, Any]
 Report = dict[str, Any]
 Step = Callable[[RankContext, Trainer, Plan, int], float]  # forward and backward of a step; the loss
 
@@ -116,35 +116,6 @@ WAYS = {
 }
 
 
-def save(ctx: RankContext, name: str, plan: dict[str, Any]) -> dict[str, Any]:
-    """Train, and pack all that it takes to go on with another number of ranks; or the reason why nothing does."""
-    todo = Plan(**plan)
-    try:
-        trainer = begin(ctx, name, todo, todo.build())
-        go_on(ctx, trainer, todo)
-        whole_state = full_state(trainer) if name == "3" else state_of(trainer)
-        _assert_whole(trainer, whole_state)
-        held = whole(ctx, trainer, todo)
-    except NotProvided as reason:
-        return {"missing": str(reason)}
-    packed = io.BytesIO()
-    torch.save({"held": held, "state": whole_state}, packed)
-    return {"saved": packed.getvalue()}
-
-
-def resume(ctx: RankContext, name: str, plan: dict[str, Any], saved: bytes) -> Report:
-    """Go on from what `save` packed, with fresh weights in the module where the state has them."""
-    todo = Plan(**plan)
-    found = torch.load(io.BytesIO(saved), weights_only=False)
-    trainer = begin(ctx, name, todo, todo.build(todo.seed + 1) if name == "3" else loaded(todo, found["held"]))
-    if name == "3":
-        assert ctx.impl is not None
-        ctx.impl.invoke(trainer.wrapper.load_full_state, found["state"], trainer.optimizer)
-    else:
-        trainer.optimizer.load_state_dict(found["state"])
-    return go_on(ctx, trainer, todo)
-
-
 def buffers(ctx: RankContext, name: str, plan: dict[str, Any]) -> dict[str, Any]:
     """The buffers after training, and those that the module alone has after the same forward passes."""
     todo = Plan(**plan)
@@ -210,7 +181,7 @@ def go_on(ctx: RankContext, trainer: Trainer, plan: Plan, *, step: Step | None =
     """All steps of a plan: losses, norms and parameters after each. A stage 3 is asked for these at the end only."""
     losses, norms, steps = [], [], []
     for index in range(len(plan.data)):
-        _add_groups(trainer, plan, index)
+        add_groups(trainer, plan, index)
         losses.append((step or accumulate)(ctx, trainer, plan, index))
         trainer.average()
         if plan.max_norm is not None:
@@ -264,83 +235,3 @@ def whole(ctx: RankContext, trainer: Trainer, plan: Plan) -> dict[str, Tensor]:
     x, _ = plan.data[0][ctx.rank][0]
     cast = plan.dtype is not None and plan.shapes is None
     return trainer.full_parameters(x.to(plan.dtype) if cast else x)
-
-
-def loaded(plan: Plan, held: Mapping[str, Tensor]) -> nn.Module:
-    """A fresh module with these parameters."""
-    module = plan.build(plan.seed + 1)
-    with torch.no_grad():
-        for name, parameter in module.named_parameters():
-            parameter.copy_(held[name])
-    return module
-
-
-def state_of(trainer: Trainer) -> dict[str, Any]:
-    """The optimizer's state dict. Raises `NotProvided` for one that nobody wrote and that has nothing in it."""
-    method = getattr(trainer.optimizer, "state_dict", None)
-    if method is None or getattr(trainer.optimizer, "load_state_dict", None) is None:
-        raise NotProvided(f"{type(trainer.optimizer).__name__} has no state_dict() and load_state_dict()")
-    state: dict[str, Any] = method()
-    if getattr(method, "__func__", None) is torch.optim.Optimizer.state_dict and not state["state"]:
-        raise NotProvided(
-            f"state_dict() of {type(trainer.optimizer).__name__} is torch's own, and there is no state in it"
-        )
-    return state
-
-
-def full_state(trainer: Trainer) -> Any:
-    """What ``full_state(optimizer)`` of a sharded module gives."""
-    method = getattr(trainer.wrapper, "full_state", None)
-    if method is None or getattr(trainer.wrapper, "load_full_state", None) is None:
-        raise NotProvided(f"{type(trainer.wrapper).__name__} has no full_state() and load_full_state()")
-    return method(trainer.optimizer)
-
-
-def _assert_whole(trainer: Trainer, state: dict[str, Any]) -> None:
-    """Raises `NotProvided` for a state dict in which a parameter that learns has no state of its own shape."""
-    if trainer.name == "3":
-        return
-    entries = state.get("state", {}).values() if isinstance(state.get("state"), Mapping) else ()
-    found = [value.shape for entry in entries for value in entry.values() if isinstance(value, Tensor) and value.dim()]
-    for name, parameter in trainer.module.named_parameters():
-        if parameter.requires_grad and parameter.shape not in found:
-            raise NotProvided(f"the state dict has nothing of the shape of {name}: a rank's own share, it seems")
-
-
-def groups_of(ctx: RankContext, name: str, plan: Plan, module: nn.Module) -> Callable[[nn.Module], list[Group]]:
-    """What makes the first parameter groups of a plan, for whatever module the optimizer is built on."""
-    assert ctx.impl is not None
-    target, names = ctx.impl.get(STAGES[name]), {name for name, _ in module.named_parameters()}
-    if name != "3" and not takes(target, "params") and not takes(target, "optimizer"):
-        raise NotProvided(f"{ctx.impl.name}'s {STAGES[name]} takes a module, and no parameter groups")
-
-    def make(owner: nn.Module) -> list[Group]:
-        named = {name.removeprefix("module."): parameter for name, parameter in owner.named_parameters()}
-        if set(named) != names:
-            raise NotProvided(
-                f"the sharded module has parameters {', '.join(sorted(named)[:3])}, ..., not those of the module "
-                f"({', '.join(sorted(names)[:3])}, ...): they cannot be put into groups by name"
-            )
-        return _groups_since(0, plan, named)
-
-    return make
-
-
-def _groups_since(step: int, plan: Plan, named: Mapping[str, nn.Parameter]) -> list[Group]:
-    """The groups that are there from a step on."""
-    return [
-        {"params": [p for name, p in named.items() if plan.group_of(name) == index], **options}
-        for index, (_, options, since) in enumerate(plan.groups or [])
-        if since == step
-    ]
-
-
-def _add_groups(trainer: Trainer, plan: Plan, step: int) -> None:
-    if step and plan.groups and any(since == step for *_, since in plan.groups):
-        add = getattr(trainer.optimizer, "add_param_group", None)
-        if add is None:
-            raise NotProvided(f"{type(trainer.optimizer).__name__} has no add_param_group()")
-        for group in _groups_since(step, plan, dict(trainer.module.named_parameters())):
-            for parameter in group["params"]:
-                parameter.grad = None  # of the steps in which no optimizer knew it
-            add(group)
