@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from conformance.zero.expected_memory import KINDS
 from conformance.zero.held_memory import BUFFERS, COPIES, NOTES, OTHER
 from fixtures.witness import memory
+from fixtures.witness.living import Living
 from fixtures.world.context import RankContext
 from impls.stages import stage
 
@@ -147,7 +148,7 @@ class _Scales:
 
     def __init__(self) -> None:
         gc.collect()
-        self._before = memory.Living()
+        self._before = Living()
         self._before.look()
         self._lasting_bytes = 0  # of `OTHER`, in the reading before
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from conformance.asks import asks_for
-from fixtures.witness import memory
+from fixtures.witness.living import Living, follow
 from fixtures.world.context import RankContext
 from impls.stages import STAGES, stage
 
@@ -77,7 +77,7 @@ def within_a_step(
     """
     assert ctx.impl is not None
     gc.collect()
-    living = memory.Living()
+    living = Living()
     seen: dict[tuple[str, int], int] = {}
 
     def watch(moment: str, layer: int, weight: Tensor) -> None:
@@ -95,7 +95,7 @@ def within_a_step(
         gc.collect()
         seen.clear()
         rest = living.look()
-        with memory.follow(living) as step:
+        with follow(living) as step:
             trainer.backward(trainer(torch.zeros(1, width)).sum())
             trainer.finish()
         gc.collect()

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fixtures.witness import memory
+from fixtures.witness import living
 from fixtures.world.context import RankContext
 from impls.reference import MixedPrecision, fully_shard
 
@@ -180,6 +180,6 @@ def weigh(ctx: RankContext, numel: int, layers: int, master: bool) -> int:
     optimizer.step()
     ctx.weigh("walked", module=module, optimizer=optimizer)
     ctx.weigh("told", **optimizer.state_held())
-    with memory.peak() as peak:
+    with living.peak() as peak:
         optimizer.step()
     return peak.peak_bytes

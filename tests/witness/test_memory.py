@@ -7,7 +7,8 @@ import torch
 from torch import nn
 
 from fixtures.witness import memory
-from fixtures.witness.memory import Living, follow, largest, peak, survey, weigh
+from fixtures.witness.living import Living, follow, peak
+from fixtures.witness.memory import largest, survey, weigh
 
 FLOAT = 4
 
