@@ -31,8 +31,10 @@ from impls.reference.pipeline.costs import Costs, Number
 from impls.reference.pipeline.names import SCHEDULES
 from impls.reference.pipeline.simulate import Timeline, simulate
 from lessons import pipeline_text as text
+from lessons.pipeline_executed import MOST_RANKS, executed, told
 from lessons.pipeline_legal import Illegal, require
 from lessons.pipeline_observed import NUM_CHUNKS, Observed, constants, look, observed, of, sizes_of
+from lessons.pipeline_picture import Cell, cells, draw, write_trace
 
 REFERENCE = "reference"
 DEADLINE_S = 60.0
@@ -79,18 +81,22 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _one(options: argparse.Namespace, seen: Observed) -> int:
-    timeline = timed(seen, costs(options))
-    usual = costs(options) == Costs()
+    figures = costs(options)
+    timeline, usual = timed(seen, figures), figures == Costs()
+    charts: dict[str, list[Cell]] = {}
     if timeline is not None:
         print("\n".join(text.told(seen, timeline, _width(options), usual=usual)))
-        _files(options, timeline)
+        charts["simulated"] = cells(timeline)
     faults = list(text.troubles(seen, timeline, usual=usual))
+    if options.execute and timeline is not None and not faults:
+        charts["executed"] = executed(options, timeline)
+        print("\n" + "\n".join(told(charts["executed"], timeline, _width(options))))
+    if options.svg and charts:
+        draw({f"{seen.name}, {how}": chart for how, chart in charts.items()}, options.svg)
+    if options.trace and charts:
+        write_trace(charts, options.trace)
     if faults:
         print("\n" + "\n".join(faults))
-    if options.execute and not faults:
-        from lessons.pipeline_executed import execute
-
-        return execute(options, seen, _width(options))
     return 1 if faults else 0
 
 
@@ -146,17 +152,6 @@ def _tables(options: argparse.Namespace) -> int:
     return 0
 
 
-def _files(options: argparse.Namespace, timeline: Timeline) -> None:
-    if options.svg or options.trace:
-        from lessons.pipeline_picture import cells, draw, write_trace
-
-        title = f"{timeline.schedule.name}, simulated"
-        if options.svg:
-            draw({title: cells(timeline)}, options.svg)
-        if options.trace:
-            write_trace({title: cells(timeline)}, options.trace)
-
-
 def _unusable(options: argparse.Namespace) -> str:
     for option, value in (("--stages", options.stages), ("--microbatches", options.microbatches)):
         if value is not None and value < 1:
@@ -165,6 +160,10 @@ def _unusable(options: argparse.Namespace) -> str:
         locate(options.impl)
     except ImplementationError as error:
         return str(error)
+    if options.execute and (options.stages or NUM_STAGES) > MOST_RANKS:
+        return (
+            f"--execute --stages {options.stages}: {MOST_RANKS} ranks can be run at most; without it there may be more"
+        )
     for option, path, endings in (("--svg", options.svg, (".svg", ".png")), ("--trace", options.trace, (".json",))):
         if path and path.suffix not in endings:
             return f"{option} {path}: give the path the ending {' or '.join(endings)}"

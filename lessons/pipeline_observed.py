@@ -81,9 +81,9 @@ def of(
     impl: Implementation, name: str, num_stages: int, num_microbatches: int, num_chunks: int = NUM_CHUNKS
 ) -> dict[str, Any]:
     """`look` for an implementation that this process has loaded."""
-    sizes = {"num_stages": num_stages, "num_microbatches": num_microbatches}
+    sizes: dict[str, Any] = {"num_stages": num_stages, "num_microbatches": num_microbatches}
     found = {"impl": impl.name, "name": name, **sizes}
-    further = {"num_chunks": num_chunks} if name == "interleaved_1f1b" else {}
+    further: dict[str, Any] = {"num_chunks": num_chunks} if name == "interleaved_1f1b" else {}
     try:
         given = impl.call(IN_CONTRACT[name], **sizes, **further)
     except NotProvided:
@@ -111,7 +111,7 @@ def _crossing(schedule: Schedule, *, own: bool) -> dict[str, Any]:
     return {"actions": [list(map(str, row)) for row in schedule], "ranks": schedule.placement.ranks, "own": own}
 
 
-def _bubble(impl: Implementation, name: str, sizes: Mapping[str, int]) -> dict[str, Any]:
+def _bubble(impl: Implementation, name: str, sizes: Mapping[str, Any]) -> dict[str, Any]:
     if name not in BUBBLES or impl.reason(BUBBLES[name]) is not None:
         return {}
     try:

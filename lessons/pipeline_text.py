@@ -42,15 +42,20 @@ def chart(timeline: Timeline, width: int | None = None) -> Iterator[str]:
     ranks = range(min(count, MOST_RANKS))
     bars = drawn(timeline, ranks, MOST_COLUMNS)
     titles = [f"rank {rank:<{len(str(ranks[-1]))}}  " for rank in ranks]
-    room = None if width is None else width - len(titles[0]) - 1
-    cut = room is not None and room < len(bars[0])
-    for title, bar in zip(titles, bars, strict=True):
-        yield title + (f"{bar[:room]}>" if cut else f"{bar}|")
+    yield from framed(titles, bars, width)
     if count > len(ranks):
         yield f"({count - len(ranks)} more of {count} ranks)"
-    if cut:
-        yield f"(cut: {max(0, room or 0)} of {len(bars[0])} columns are shown; --width=0 or --svg PATH shows all)"
     yield from legend(timeline.schedule)
+
+
+def framed(titles: Sequence[str], bars: Sequence[str], width: int | None) -> Iterator[str]:
+    """Rows with a bar behind them; cut, with a note, where they are wider than `width`."""
+    room = max(map(len, bars)) if width is None else width - len(titles[0]) - 1
+    cut = room < max(map(len, bars))
+    for title, bar in zip(titles, bars, strict=True):
+        yield title + (f"{bar[: max(0, room)]}>" if cut else f"{bar}|")
+    if cut:
+        yield f"(cut: {max(0, room)} of {len(bars[0])} columns are shown; --width=0 or --svg PATH shows all)"
 
 
 def bubble(seen: Observed, timeline: Timeline, *, usual: bool = True) -> Iterator[str]:
@@ -84,8 +89,10 @@ def troubles(seen: Observed, timeline: Timeline | None, *, usual: bool = True) -
     if seen.trouble:
         yield f"{seen.name} of {seen.impl}: {seen.trouble}"
     if seen.schedule is not None:
-        for fault in faults(seen.schedule):
-            yield f"{fault.kind}: {fault.text}. See: pytest --claim=pipeline"
+        found = faults(seen.schedule)
+        yield from (f"{fault.kind}: {fault.text}. See: pytest --claim=pipeline" for fault in found)
+        if found:
+            return
     if timeline is not None and seen.bubble is not None and usual:
         share = float(timeline.bubble_share())
         if not abs(share - seen.bubble) <= NEGLIGIBLE:  # also NaN
