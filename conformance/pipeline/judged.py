@@ -117,7 +117,7 @@ def judge_refused(subject: Subject, judge: Judge, asked: Sequence[Asked], *, rul
         elif isinstance(found, Schedule):
             observed = "returns a schedule that is not valid"
         else:
-            observed = found.text
+            observed = found.text if found.raised or numbers else "returns what is no schedule"
         judge.violated(
             f"{one} {observed}: it needs {rule}, and anything else is refused with a ValueError",
             expected="ValueError",

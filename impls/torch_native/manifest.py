@@ -23,6 +23,14 @@ MANIFEST: dict[str, Any] = {
         },
     },
     "refuses": {
+        "pipeline.1f1b.memory": {
+            "reason": "Schedule1F1B says ValueError to fewer microbatches than stages.",
+            "source": "torch 2.13 torch/distributed/pipelining/schedules.py, Schedule1F1B.__init__",
+        },
+        "pipeline.1f1b.same-bubble": {
+            "reason": "Schedule1F1B says ValueError to fewer microbatches than stages.",
+            "source": "torch 2.13 torch/distributed/pipelining/schedules.py, Schedule1F1B.__init__",
+        },
         "zero.equivalence": {
             "reason": "fully_shard says ValueError to a parameter without dimensions, ZeroRedundancyOptimizer to "
             "parameters of several dtypes.",
