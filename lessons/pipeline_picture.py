@@ -63,7 +63,7 @@ def draw(charts: Mapping[str, Sequence[Cell]], path: Path) -> None:
     """Write the charts below each other, in the format of the path's ending."""
     ranks = max(cell.rank for chart in charts.values() for cell in chart) + 1
     figure = Figure(figsize=(14, len(charts) * (1.2 + 0.45 * ranks)), layout="constrained")
-    panels = figure.subplots(len(charts), 1, squeeze=False)[:, 0]
+    panels = figure.subplots(len(charts), 1, squeeze=False, sharex=True)[:, 0]
     for panel, (title, chart) in zip(panels, charts.items(), strict=True):
         _panel(panel, chart)
         panel.set(title=title, xlabel="time")

@@ -14,9 +14,11 @@ import pytest
 
 from conformance.checks import Judge, Subject, claim
 from conformance.expect import Comparison
+from conformance.pipeline.gantt import charts
 from conformance.verdict import Witness
 from impls.reference.pipeline.costs import Costs
 from impls.reference.pipeline.names import SCHEDULES
+from impls.reference.pipeline.simulate import Timeline
 from lessons.pipeline import timed
 from lessons.pipeline_observed import BUBBLES, IN_CONTRACT, Observed, constants, look, observed
 from lessons.pipeline_text import told, troubles
@@ -35,14 +37,14 @@ LABEL = re.compile(r"([FBIW])(\d+)", re.IGNORECASE)
 BUBBLE = re.compile(r"^bubble: (-?[\d.]+|nan|-?inf) %", re.MULTILINE)
 
 
-def _printed(subject: Subject, judge: Judge, name: str, sizes: tuple[int, int]) -> tuple[Observed, str]:
-    """What the lesson prints."""
+def _printed(subject: Subject, judge: Judge, name: str, sizes: tuple[int, int]) -> tuple[Observed, Timeline, str]:
+    """What the lesson prints, and of what."""
     outcomes = subject.run(look, 1, name, *sizes)
     seen = observed(outcomes.values[0])
     timeline = timed(seen, Costs())
     if timeline is None:
         judge.violated("\n".join(troubles(seen, None)), expected="a schedule that can be drawn", outcomes=outcomes)
-    return seen, "\n".join(told(seen, timeline))
+    return seen, timeline, "\n".join(told(seen, timeline))
 
 
 def _works(row: str) -> dict[str, Counter[int]]:
@@ -73,7 +75,7 @@ def _faults(rows: Sequence[str], num_microbatches: int, times: int) -> Iterator[
 )
 def test_the_printed_percentage_is_the_idle_share_of_the_chart(subject: Subject, judge: Judge, name: str) -> None:
     for sizes in SIZES:
-        _, text = _printed(subject, judge, name, sizes)
+        _, timeline, text = _printed(subject, judge, name, sizes)
         rows = [LABEL.sub(lambda found: "#" * len(found[0]), row) for row in ROW.findall(text)]
         assert len(rows) == sizes[0], "the chart has been cut"
         idle = Fraction(sum(row.count(".") for row in rows), sum(map(len, rows)))
@@ -86,6 +88,7 @@ def test_the_printed_percentage_is_the_idle_share_of_the_chart(subject: Subject,
                 observed=f"{percentage} %",
             ),
             witness=Witness.VALUE,
+            data=charts(simulated=timeline),
             message=f"{name} on {sizes[0]} ranks, {sizes[1]} microbatches: idle share of the printed chart",
         )
 
@@ -96,7 +99,7 @@ def test_the_printed_percentage_is_the_idle_share_of_the_chart(subject: Subject,
 def test_each_row_of_the_chart_holds_the_work_of_every_microbatch_once(
     subject: Subject, judge: Judge, name: str
 ) -> None:
-    seen, text = _printed(subject, judge, name, SIZES[0])
+    seen, timeline, text = _printed(subject, judge, name, SIZES[0])
     if not seen.own:
         judge.not_provided(f"{seen.impl} does not offer {name}")
     rows = ROW.findall(text)
@@ -104,14 +107,20 @@ def test_each_row_of_the_chart_holds_the_work_of_every_microbatch_once(
     each = f"forward and backward of {NUM_MICROBATCHES} microbatches once on each stage, {NUM_STAGES} rows"
     if fault or len(rows) != NUM_STAGES:
         judge.violated(fault or f"the chart has {len(rows)} rows", expected=each, observed=fault or f"{len(rows)} rows")
-    judge.holds(expected=each, observed=each, witness=Witness.VALUE, message=f"the printed chart of {name}")
+    judge.holds(
+        expected=each,
+        observed=each,
+        witness=Witness.VALUE,
+        message=f"the printed chart of {name}",
+        data=charts(simulated=timeline),
+    )
 
 
 @claim("defaults.num-stages", provides=["NUM_STAGES"])
 def test_the_chart_has_four_rows_unless_told_otherwise(subject: Subject, judge: Judge) -> None:
     usual = subject.run(constants, 1).values[0]
     judge.expect(usual["num_stages"], NUM_STAGES, message="NUM_STAGES")
-    _, text = _printed(subject, judge, USUAL, (usual["num_stages"], usual["num_microbatches"]))
+    _, _, text = _printed(subject, judge, USUAL, (usual["num_stages"], usual["num_microbatches"]))
     judge.expect(len(ROW.findall(text)), NUM_STAGES, message="rows of the printed chart", unit="rows")
 
 
@@ -119,7 +128,7 @@ def test_the_chart_has_four_rows_unless_told_otherwise(subject: Subject, judge: 
 def test_each_row_has_eight_forwards_and_eight_backwards_unless_told_otherwise(subject: Subject, judge: Judge) -> None:
     usual = subject.run(constants, 1).values[0]
     judge.expect(usual["num_microbatches"], NUM_MICROBATCHES, message="NUM_MICROBATCHES")
-    _, text = _printed(subject, judge, USUAL, (usual["num_stages"], usual["num_microbatches"]))
+    _, _, text = _printed(subject, judge, USUAL, (usual["num_stages"], usual["num_microbatches"]))
     cells = [[works["forward"].total(), works["input"].total()] for works in map(_works, ROW.findall(text))]
     expected = [[NUM_MICROBATCHES, NUM_MICROBATCHES]] * len(cells)
     judge.expect(cells, expected, message="forward and backward cells of each row of the printed chart")
