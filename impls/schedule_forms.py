@@ -10,6 +10,7 @@ What an entry may look like is in `action_forms`. A schedule that is read need n
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,6 +21,7 @@ from impls.reference.pipeline.actions import Action, Kind, Schedule
 from impls.reference.pipeline.placement import Placement
 
 _V = ("zbv", "dualpipev")  # rank r has the stages r and 2N-1-r
+_OVERLAPPED = ("dualpipe", "dualpipev")  # a forward and a backward in the same cycle are one action
 _ZERO_BUBBLE = ("zb_h1", "zb_h2", "zbv")
 _MAX_CHUNKS = 64  # stages on a rank
 _MAX_AT_ONCE = 2  # actions of one rank in a clock tick: a forward and a backward
@@ -132,9 +134,9 @@ class _Reader:
                     f"{self.title} returned {len(items)} lists: expected {self.num_ranks}, one for each rank. As clock "
                     f"ticks they cannot be meant, rank {crowded[0]} would do too much at once in list {place}"
                 )
-            for rank, each in zip(ranks, [each for each in said if each[1].parts], strict=True):
-                rows[rank].append(each)
-        return [_by_cycle(row) for row in rows]
+            for rank, (where, each) in zip(ranks, [each for each in said if each[1].parts], strict=True):
+                rows[rank].append((where, dataclasses.replace(each, cycle=place)))
+        return rows
 
     def _rank_of(self, where: str, said: Said) -> int:
         rank = said.rank
@@ -162,7 +164,7 @@ class _Reader:
     def actions(self, rank: int, row: Iterable[tuple[str, Said]]) -> list[Action]:
         """A rank's actions, with their stages; ScheduleError for numbers that there are not."""
         found = []
-        for where, said in row:
+        for where, said in _at_once(row) if self.name in _OVERLAPPED else row:
             parts = [self._action(rank, where, said, part) for part in said.parts]
             if parts:
                 beside = parts[1] if len(parts) > 1 else None
@@ -190,6 +192,22 @@ def _by_cycle(row: list[tuple[str, Said]]) -> list[tuple[str, Said]]:
     if not all(said.cycle is not None for _, said in row if said.parts):
         return row
     return sorted(row, key=lambda each: (each[1].cycle is not None, each[1].cycle))
+
+
+def _at_once(row: Iterable[tuple[str, Said]]) -> Iterator[tuple[str, Said]]:
+    """With what a rank does in one and the same cycle as an overlapped pair."""
+    for _, group in itertools.groupby(enumerate(row), key=lambda each: _cycle_or(each[1][1], each[0])):
+        entries = [entry for _, entry in group if entry[1].parts]
+        parts = tuple(part for _, said in entries for part in said.parts)
+        kinds = [part.kind for part in parts]
+        if len(entries) == len(parts) == 2 and kinds.count(Kind.FORWARD) == 1 and Kind.WEIGHT not in kinds:
+            parts = parts if kinds[0] is Kind.FORWARD else parts[::-1]
+            entries = [(entries[0][0], Said(parts))]
+        yield from entries
+
+
+def _cycle_or(said: Said, place: int) -> tuple[bool, Any]:
+    return (True, said.cycle) if said.cycle is not None else (False, place)
 
 
 def _told(said: Said) -> str:

@@ -43,6 +43,23 @@ class Times:
         return ", ".join(texts if self.fb is None else [*texts, f"FB = {self.fb}"])
 
 
+@dataclasses.dataclass(frozen=True, slots=True, repr=False)
+class Drawn:
+    """A drawn case: N ranks, N + `more` microbatches, and times."""
+
+    num_ranks: int
+    more: int
+    times: Times
+
+    @property
+    def num_microbatches(self) -> int:
+        """M."""
+        return self.num_ranks + self.more
+
+    def __repr__(self) -> str:
+        return f"N = {self.num_ranks}, M = {self.num_microbatches}, {self.times}"
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Formula:
     """A closed form of the idle time, as it is written and as it is calculated from N and the times."""
@@ -103,7 +120,7 @@ def judge_idle(judge: Judge, asked: Asked, schedule: Schedule, times: Times) -> 
         if idle != expected:
             judge.violated(
                 f"{asked}, {times}: rank {found.index(idle) if times.fb is not None else rank} idles for {idle}, "
-                f"{_likely(idle, expected, formula)}",
+                f"{_likely(schedule, asked, idle, expected)}",
                 expected=f"{formula.text} = {expected}",
                 observed=str(idle),
                 witness=Witness.SIMULATION,
@@ -111,13 +128,13 @@ def judge_idle(judge: Judge, asked: Asked, schedule: Schedule, times: Times) -> 
     return expected
 
 
-def _likely(idle: Fraction, expected: Fraction, formula: Formula) -> str:
+def _likely(schedule: Schedule, asked: Asked, idle: Fraction, expected: Fraction) -> str:
+    formula = IDLE[asked.name].text
     if idle > expected:
-        return f"{idle - expected} longer than {formula.text} = {expected}"
-    return (
-        f"less than {formula.text} = {expected}: that is another schedule than the one it is named after. Hand it in "
-        "under the name of the schedule that it is, and this one beside it"
-    )
+        return f"{idle - expected} longer than {formula} = {expected}"
+    if asked.name in ("dualpipe", "dualpipev") and schedule.beside is None:
+        return f'less than {formula} = {expected}: no pair is one action that overlaps, as "F2.5&B5.1" is'
+    return f"less than {formula} = {expected}, the least for this schedule: it is another one, with a name of its own"
 
 
 def percent(share: Number) -> str:

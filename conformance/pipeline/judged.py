@@ -73,17 +73,24 @@ def bubbles(subject: Subject, judge: Judge, asked: Sequence[Asked]) -> list[Exac
 
 def legal(subject: Subject, judge: Judge, asked: Sequence[Asked]) -> list[Schedule]:
     """The schedules of calls that are allowed, all valid; else the check ends here."""
-    found = schedules(subject, judge, asked)
+    found = returned(subject, judge, asked)
     for one, schedule in zip(asked, found, strict=True):
-        if isinstance(schedule, Nothing):
-            _end(subject, judge, one, schedule, programs.schedules)
-        elif fault := fault_of(one, schedule):
+        if fault := fault_of(one, schedule):
             judge.violated(
-                f"{one}: {fault}",
+                fault,
                 expected="every microbatch's forward and backward once on every stage, and no rank that waits for ever",
                 observed=fault.splitlines()[0],
                 witness=Witness.SIMULATION,
             )
+    return found
+
+
+def returned(subject: Subject, judge: Judge, asked: Sequence[Asked]) -> list[Schedule]:
+    """The schedules of calls that are allowed, right or wrong; where one is none, the check ends here."""
+    found = schedules(subject, judge, asked)
+    for one, schedule in zip(asked, found, strict=True):
+        if isinstance(schedule, Nothing):
+            _end(subject, judge, one, schedule, programs.schedules)
     return [schedule for schedule in found if isinstance(schedule, Schedule)]
 
 
@@ -99,7 +106,7 @@ def legal_bubbles(subject: Subject, judge: Judge, asked: Sequence[Asked]) -> lis
 def fault_of(asked: Asked, schedule: Schedule) -> str:
     """Why it is not valid, with the place marked in its lists; empty if it is. Messages may have tags."""
     if schedule.num_stages != asked.num_stages:
-        return f"it has {schedule.num_stages} stages: expected {asked.num_stages} on {asked.num_ranks} ranks"
+        return f"{asked}: expected {asked.num_stages} stages on {asked.num_ranks} ranks, got {schedule.num_stages}"
     found = faults(schedule, Sends.POSTED)
     return str(InvalidSchedule(schedule, found)) if found else ""
 
@@ -172,4 +179,5 @@ def _end(subject: Subject, judge: Judge, asked: Asked, found: Nothing, program: 
     """A legal call gave nothing: what it raises, it raises once more, for its place to be shown."""
     if found.raised:
         subject.run(program, 1, [dataclasses.astuple(asked)], strict=True, bare=True, trace=False)
-    judge.violated(f"{asked}: {found.text}", expected=f"what {asked.name} is to return", observed=found.text)
+    told = found.text if found.text.startswith(str(asked)) else f"{asked}: {found.text}"
+    judge.violated(told, expected=f"what {asked.name} is to return", observed=found.text)

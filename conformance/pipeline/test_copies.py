@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from conformance.checks import Judge, Subject, claim
-from conformance.pipeline.judged import Asked, schedules
+from conformance.pipeline.judged import Asked, returned
 from conformance.verdict import Witness
 from impls.reference.pipeline.actions import Schedule
 
@@ -23,9 +23,7 @@ def _judge_copies(subject: Subject, judge: Judge, name: str, copies: int) -> Non
     sizes = SIZES.get(name, OTHERS)
     for size in sizes:
         asked = Asked(name, *size)
-        (found,) = schedules(subject, judge, [asked])
-        if not isinstance(found, Schedule):
-            judge.violated(f"{asked}: {found.text}", observed=found.text)
+        (found,) = returned(subject, judge, [asked])
         holders = _holders(found)
         _judge_stages(judge, asked, holders, copies)
         if name in ("dualpipe", "dualpipev", "zbv"):
@@ -45,7 +43,7 @@ def _judge_copies(subject: Subject, judge: Judge, name: str, copies: int) -> Non
 def _judge_stages(judge: Judge, asked: Asked, holders: list[list[int]], copies: int) -> None:
     if len(holders) != asked.num_stages:
         judge.violated(
-            f"{asked} has {len(holders)} stages: expected {asked.num_stages}",
+            f"{asked}: expected {asked.num_stages} stages, got {len(holders)}",
             expected=f"{asked.num_stages} stages",
             observed=f"{len(holders)} stages",
             witness=Witness.SIMULATION,
@@ -53,7 +51,7 @@ def _judge_stages(judge: Judge, asked: Asked, holders: list[list[int]], copies: 
     for stage, ranks in enumerate(holders):
         if len(ranks) != copies:
             judge.violated(
-                f"{asked}: stage {stage} is run by {_ranks(ranks)}, and {copies} of them to hold it is what is claimed",
+                f"{asked}: stage {stage} is run by {_ranks(ranks)}: expected {copies} of them, one for each copy",
                 expected=f"{copies} rank(s) for each stage",
                 observed=_ranks(ranks),
                 witness=Witness.SIMULATION,

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from conformance.checks import Judge, Subject, claim
 from conformance.expect import same
-from conformance.pipeline.idle import Times, judge_idle, percent, timeline
+from conformance.pipeline.idle import Drawn, Times, judge_idle, percent, timeline
 from conformance.pipeline.judged import Asked, judge_refused, legal
 from conformance.verdict import Tier, Witness
 from impls.reference.pipeline.actions import Schedule
@@ -20,7 +20,9 @@ FEW = [(2, 1), (3, 2), (4, 1), (4, 3), (8, 3)]  # fewer microbatches than ranks
 TIMES = [Times(), Times(1, 2, 0), Times(3, 1, 1), Times(1, 3, 2)]
 LATENCY = Fraction(1, 10)
 NOT_ALLOWED = [(0, 4), (4, 0), (-1, 4), (4, -1)]
-DRAWN = st.tuples(st.integers(1, 7), st.integers(0, 9), st.builds(Times, *[st.integers(1, 4)] * 2, st.integers(0, 4)))
+DRAWN = st.builds(
+    Drawn, st.integers(1, 7), st.integers(0, 9), st.builds(Times, *[st.integers(1, 4)] * 2, st.integers(0, 4))
+)
 
 
 def _judge_all(subject: Subject, judge: Judge, name: str, sizes: list[tuple[int, int]]) -> None:
@@ -38,11 +40,10 @@ def _judge_all(subject: Subject, judge: Judge, name: str, sizes: list[tuple[int,
 
 
 def _judge_drawn(subject: Subject, judge: Judge, name: str) -> None:
-    def body(case: tuple[int, int, Times]) -> None:
-        num_ranks, more, times = case
-        asked = Asked(name, num_ranks, num_ranks + more)
+    def body(drawn: Drawn) -> None:
+        asked = Asked(name, drawn.num_ranks, drawn.num_microbatches)
         (schedule,) = legal(subject, judge, [asked])
-        judge_idle(judge, asked, schedule, times)
+        judge_idle(judge, asked, schedule, drawn.times)
         judge.holds(
             expected="(N-1)(F+B)",
             observed="(N-1)(F+B)",

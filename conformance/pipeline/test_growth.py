@@ -11,7 +11,7 @@ from fractions import Fraction
 from hypothesis import strategies as st
 
 from conformance.checks import Judge, Subject, claim
-from conformance.pipeline.idle import ENOUGH, IDLE, Times, judge_idle, mean, percent, timeline, uneven
+from conformance.pipeline.idle import ENOUGH, IDLE, Drawn, Times, judge_idle, mean, percent, timeline, uneven
 from conformance.pipeline.judged import Asked, judge_refused, legal
 from conformance.verdict import Tier, Witness
 from impls.reference.pipeline.actions import Schedule
@@ -78,12 +78,22 @@ def _tell_growth(judge: Judge, asked: Sequence[Asked], schedules: Sequence[Sched
 
 def _judge_peaks(subject: Subject, judge: Judge, asked: Asked, bound: int) -> None:
     (schedule,) = legal(subject, judge, [asked])
-    judge.at_most(
-        float(max(peak_activations(schedule))),
-        bound,
+    peaks = peak_activations(schedule)
+    if max(peaks) > bound:
+        judge.violated(
+            f"{asked}: rank {peaks.index(max(peaks))} holds {max(peaks)} microbatches' activations at a time, and "
+            f"{bound} are enough for this schedule",
+            expected=f"at most {bound}",
+            observed=str(max(peaks)),
+            witness=Witness.SIMULATION,
+            unit="microbatches",
+        )
+    judge.holds(
+        expected=f"at most {bound}",
+        observed=str(max(peaks)),
         witness=Witness.SIMULATION,
         unit="microbatches",
-        message=f"{asked} holds this many microbatches' activations at most",
+        message=f"{asked}: the most microbatches' activations that a rank holds at a time",
     )
 
 
@@ -127,11 +137,10 @@ def test_zb_h1_refuses_what_it_does_not_allow(subject: Subject, judge: Judge) ->
 
 @claim("pipeline.zb.split", provides=["zb_h1"])
 def test_bubble_with_a_split_backward_is_n_minus_1_times_f_plus_b_less_2w(subject: Subject, judge: Judge) -> None:
-    def body(case: tuple[int, int, int, int, int]) -> None:
-        num_ranks, more, f, i, w = case
-        asked, times = Asked("zb_h1", num_ranks, num_ranks + more), Times(f, i, min(w, f, i))
+    def body(drawn: Drawn) -> None:
+        asked = Asked("zb_h1", drawn.num_ranks, drawn.num_microbatches)
         (schedule,) = legal(subject, judge, [asked])
-        judge_idle(judge, asked, schedule, times)
+        judge_idle(judge, asked, schedule, drawn.times)
         judge.holds(
             expected=IDLE["zb_h1"].text,
             observed=IDLE["zb_h1"].text,
@@ -139,8 +148,9 @@ def test_bubble_with_a_split_backward_is_n_minus_1_times_f_plus_b_less_2w(subjec
             message="idle on every rank, for drawn N, M >= N and W <= min(F, I)",
         )
 
-    cost = st.integers(1, 4)
-    judge.forall(st.tuples(st.integers(1, 6), st.integers(0, 8), cost, cost, st.integers(0, 4)), body, max_examples=15)
+    times = st.tuples(st.integers(1, 4), st.integers(1, 4), st.integers(0, 4))
+    few_weights = times.map(lambda drawn: Times(drawn[0], drawn[1], min(drawn)))
+    judge.forall(st.builds(Drawn, st.integers(1, 6), st.integers(0, 8), few_weights), body, max_examples=15)
 
 
 # -- DualPipe and DualPipeV --------------------------------------------------------------------------------------------

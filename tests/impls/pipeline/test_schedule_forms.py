@@ -117,11 +117,16 @@ def test_flat_list_of_the_lesson_is_dealt_out_by_stage_in_order_of_cycles(name: 
     _same(iter(flat), ours, name, SIZES[name][1])
 
 
-def test_flat_list_of_dualpipe_is_dealt_out_by_direction() -> None:
-    ours = named("dualpipe", 4, 8)
-    split = Schedule.from_actions("dualpipe", 8, ours.placement, [[p for a in row for p in a.parts] for row in ours])
-    flat = [(cycle, part.stage, part.microbatch, str(part.kind)) for cycle, part in _timed(split)]
-    _same(flat, split, "dualpipe", 8)
+@pytest.mark.parametrize("name", ["dualpipe", "dualpipev"])
+def test_what_a_rank_does_in_one_cycle_is_a_pair_in_dualpipe(name: str) -> None:
+    ours = named(name, 4, 8)
+    timed = _timed(ours)
+    flat = [(cycle, part.stage, part.microbatch, str(part.kind)) for cycle, part in timed]
+    _same(flat[::-1], ours, name, 8)
+    ticks: list[list[Any]] = [[] for _ in range(timed[-1][0] + 1)]
+    for cycle, part in timed:
+        ticks[cycle].append((part.kind, part.stage, part.microbatch))
+    _same(ticks, ours, name, 8)
 
 
 def test_lists_of_clock_ticks_are_read() -> None:
