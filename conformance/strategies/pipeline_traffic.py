@@ -83,6 +83,8 @@ class Step:
 
 def fault_in(step: Step, plan: Plan) -> str:
     """Why these are not the activations at the boundaries and their gradients; empty where they are."""
+    if fault := _sums_fault(step, plan):
+        return fault
     crossings = plan.crossings()
     for pair, operations in step.messages.items():
         if pair not in crossings and not plan.shares(pair):
@@ -119,7 +121,7 @@ def _crossing_fault(plan: Plan, pair: Pair, count: int, operations: Sequence[Ope
     )
 
 
-def _extra_fault(step: Step, plan: Plan) -> str:
+def _sums_fault(step: Step, plan: Plan) -> str:
     for rank, operations in step.sums.items():
         if not plan.shared_bytes.get(rank) or any(op.kind not in _SUMS for op in operations):
             first = operations[0]
@@ -127,6 +129,10 @@ def _extra_fault(step: Step, plan: Plan) -> str:
                 f"rank {rank} moves {_bytes(operations):,} bytes by {first.kind} over ranks {list(first.ranks)}, "
                 f"where messages between two ranks are enough ({first.where or 'no place known'})"
             )
+    return ""
+
+
+def _extra_fault(step: Step, plan: Plan) -> str:
     for rank, num_bytes in extras(step, plan).items():
         shared = plan.shared_bytes.get(rank, 0)
         if num_bytes > 2 * shared + NOTE_BYTES:

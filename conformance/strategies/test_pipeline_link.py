@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from conformance.checks import Judge, Subject, claim
@@ -17,7 +19,7 @@ DEEP = {"num_layers": 4, "width": 64, "rows": 16}  # of each stage; 128 tokens i
 SHALLOW = {"num_layers": 2, "width": 16, "rows": 64}  # 512 tokens
 
 
-def _measure(subject: Subject, world_size: int, sizes: dict[str, int], name: str) -> tuple[Shape, int]:
+def _measure(subject: Subject, world_size: int, sizes: dict[str, Any], name: str) -> tuple[Shape, int]:
     """The shape that ran, and the most bytes that a rank sent in the last step, notes left out."""
     outcomes = subject.run(programs.traffic, world_size, "1f1b", micro=MICRO, steps=STEPS, tied=False, **sizes)
     last = programs.window(STEPS - 1)
@@ -48,7 +50,6 @@ def test_deep_stages_and_few_tokens_send_less_than_ddp_and_tensor_parallelism_an
                 expected=f"{shape.pipeline_bytes:,.0f}: an activation and a gradient for each of {shape.tokens} tokens",
                 observed=f"{moved:,}",
                 witness=Witness.TRACE,
-                unit="bytes",
             )
         assert shape.does_with_least is (sizes is DEEP), "one shape is for the pipeline, the other against it"
         judge.holds(

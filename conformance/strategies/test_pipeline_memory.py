@@ -43,7 +43,7 @@ def _judge_rank(judge: Judge, outcome: Outcome, schedule: str) -> dict[str, int]
     for category, num_bytes in wanted.items():
         if at_rest[category] != num_bytes:
             judge.violated(
-                f"{where}: the {category} are not those of its {outcome.rank + 1} layers",
+                f"{where}: the {category} are not those of its own layers, and no others",
                 expected=f"{num_bytes:,}",
                 observed=f"{at_rest[category]:,}",
                 witness=Witness.MEMORY,
@@ -58,10 +58,9 @@ def _judge_rank(judge: Judge, outcome: Outcome, schedule: str) -> dict[str, int]
             judge.violated(
                 f"{where} has {beside:,} bytes {name} that are no state of its stage, {beside / stage:.1f} times its "
                 f"parameters: weights of other stages, or more than one version of its own?",
-                expected=f"at most {most:,}, for activations and the like",
+                expected=f"at most {most:,} for activations and the like",
                 observed=f"{beside:,}",
                 witness=Witness.MEMORY,
-                unit="bytes",
             )
     return {category: at_rest[category] for category in wanted}
 

@@ -58,7 +58,6 @@ def _judge_traffic(judge: Judge, outcomes: Outcomes, schedule: str) -> None:
                 expected=f"for each microbatch and boundary {plan.activation_bytes:,} bytes forward and as many back",
                 observed=_told(step),
                 witness=Witness.TRACE,
-                unit="bytes",
                 outcomes=outcomes,
             )
     step = _steps(outcomes)[-1]
