@@ -8,6 +8,8 @@ import pytest
 from hypothesis import strategies as st
 
 from conformance.checks import Judge, Subject, claim
+from conformance.pipeline.case import placement
+from conformance.pipeline.judged import Asked, returned
 from conformance.strategies import cut_programs
 from conformance.strategies.cuts import fault_in, told
 from conformance.verdict import Witness
@@ -21,6 +23,16 @@ ODD: list[Case] = [
     ([0, 0, 0, 0, 0], 3),
     ([5.5, 0.25, 3.0, 9.75, 0.5, 0.125, 7.0], 5),
 ]
+
+SCHEDULES = {  # name in the contract, as it is asked for where it is executed
+    "gpipe": "gpipe",
+    "one_f_one_b": "1f1b",
+    "interleaved_1f1b": "interleaved_1f1b",
+    "zb_h1": "zb_h1",
+    "zbv": "zbv",
+    "dualpipe": "dualpipe",
+    "dualpipev": "dualpipev",
+}
 
 
 def _judge_cut(subject: Subject, judge: Judge, costs: list[Any], num_stages: int) -> None:
@@ -72,3 +84,16 @@ def test_what_cannot_be_cut_is_refused(subject: Subject, judge: Judge) -> None:
     (found,) = subject.run(cut_programs.refused, 1, cases, bare=True, trace=False).values
     for (costs, num_stages), answer in zip(cases, found, strict=True):
         judge.expect(answer, True, message=f"ValueError for costs {costs} on {num_stages} stages")
+
+
+@claim("strategies.pipeline.partition", provides=["|".join(SCHEDULES)], tier="contract")
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_a_rank_works_on_the_stages_that_are_its_own(subject: Subject, judge: Judge, name: str) -> None:
+    subject.require(name)
+    num_ranks = 4
+    asked = Asked(name, num_ranks, 2 * num_ranks)
+    (schedule,) = returned(subject, judge, [asked])
+    places = placement(SCHEDULES[name], num_ranks)
+    own = [sorted({part.stage for action in actions for part in action.parts}) for actions in schedule]
+    wanted = [places.stages_of(rank) for rank in range(num_ranks)]
+    judge.expect(own, wanted, message=f"{asked}: the stages of each rank, by what it works on")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-BREAKS = ("pipeline.copies.1f1b",)
+BREAKS = ("pipeline.copies.1f1b", "strategies.pipeline.partition")
 
 
 def one_f_one_b(num_stages: int, num_microbatches: int) -> list[list[tuple[str, int, int]]]:
