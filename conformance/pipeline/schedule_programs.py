@@ -39,7 +39,7 @@ def _schedule(impl: Implementation | None, name: str, num_ranks: int, num_microb
     if name == "interleaved_1f1b":
         sizes["num_chunks"] = NUM_CHUNKS
     if _wants_a_rank(impl.get(name)):
-        value: Any = [impl.call(name, rank=rank, **sizes) for rank in range(num_ranks)]
+        value: Any = [impl.call(name, rank=rank, **sizes) for rank in range(max(num_ranks, 1))]
     else:
         value = impl.call(name, **sizes)
     found: Schedule = impl.invoke(read_schedule, value, name, num_ranks, num_microbatches)  # generators run in it
