@@ -18,7 +18,7 @@ from typing import Any
 
 from impls.action_forms import EXAMPLES, Part, Said, Unreadable, is_entry, number, read_entry, shown
 from impls.reference.pipeline.actions import Action, Kind, Schedule
-from impls.reference.pipeline.placement import Placement
+from impls.schedule_owners import as_in_the_papers, placement_of
 
 _V = ("zbv", "dualpipev")  # rank r has the stages r and 2N-1-r
 _OVERLAPPED = ("dualpipe", "dualpipev")  # a forward and a backward in the same cycle are one action
@@ -44,8 +44,8 @@ def read_schedule(value: Any, name: str, num_ranks: int, num_microbatches: int) 
     if not any(lists):
         raise ScheduleError(f"{reader.title} has no actions: expected {num_ranks} lists, one for each rank. {EXAMPLES}")
     if name in _ZERO_BUBBLE:
-        lists = _as_in_the_papers(lists)
-    return Schedule.from_actions(name, num_microbatches, _placement(lists, num_microbatches), lists)
+        lists = as_in_the_papers(lists)
+    return Schedule.from_actions(name, num_microbatches, placement_of(lists, num_microbatches), lists)
 
 
 class _Reader:
@@ -62,7 +62,9 @@ class _Reader:
         """The entries of each rank, in order."""
         if callable(value) and not isinstance(value, Iterable):
             value = [value(rank) for rank in range(self.num_ranks)]
-        items = self._by_rank(value) if isinstance(value, Mapping) else self._listed(value, "it", self.num_ranks)
+        items = (
+            self._by_rank(value) if isinstance(value, Mapping) else self._listed(value, "it", max(self.num_ranks, 1))
+        )
         if items and all(map(is_entry, items)):
             return self._dealt_out([(f"entry {place}", item) for place, item in enumerate(items)])
         if len(items) == self.num_ranks:
@@ -214,46 +216,3 @@ def _told(said: Said) -> str:
     return "&".join(
         f"{part.kind}{'' if part.stage is None else f'{part.stage}.'}{part.microbatch}" for part in said.parts
     )
-
-
-# -- from lists of actions to a schedule -------------------------------------------------------------------------------
-
-
-def _parts(lists: Sequence[Sequence[Action]]) -> Iterator[tuple[int, Action]]:
-    return ((rank, part) for rank, actions in enumerate(lists) for action in actions for part in action.parts)
-
-
-def _as_in_the_papers(lists: list[list[Action]]) -> list[list[Action]]:
-    """Where every B has a W and there is no I, B is the papers' name for the gradient of the input."""
-    places: dict[Kind, Counter[tuple[int, int]]] = {kind: Counter() for kind in Kind}
-    for _, part in _parts(lists):
-        places[part.kind][part.stage, part.microbatch] += 1
-    if places[Kind.INPUT] or places[Kind.BACKWARD] != places[Kind.WEIGHT]:
-        return lists
-    return [[_split(action) for action in actions] for actions in lists]
-
-
-def _split(action: Action) -> Action:
-    if action.kind is not Kind.BACKWARD:
-        return action
-    return Action(Kind.INPUT, action.stage, action.microbatch, action.beside)
-
-
-def _placement(lists: Sequence[Sequence[Action]], num_microbatches: int) -> Placement:
-    """Who has which stage for which microbatches: the rank of its forward, or of whatever it does there first."""
-    holders: dict[tuple[int, int], int] = {}
-    by_stage: dict[int, int] = {}
-    for rank, part in sorted(_parts(lists), key=lambda each: each[1].kind is not Kind.FORWARD):
-        holders.setdefault((part.stage, part.microbatch), rank)
-        by_stage.setdefault(part.stage, rank)
-    stages = range(max(by_stage) + 1)
-    ways = [
-        tuple(holders.get((stage, microbatch), by_stage.get(stage, 0)) for stage in stages)
-        for microbatch in range(num_microbatches)
-    ]
-    for num_directions in (1, 2, num_microbatches):
-        length, rest = divmod(num_microbatches, num_directions)
-        starts = ways[::length] if not rest else []
-        if starts and ways == [way for way in starts for _ in range(length)]:
-            return Placement(tuple(starts))
-    raise AssertionError("a direction for each microbatch fits every schedule")
