@@ -89,8 +89,11 @@ def _one(options: argparse.Namespace, seen: Observed) -> int:
         charts["simulated"] = cells(timeline)
     faults = list(text.troubles(seen, timeline, usual=usual))
     if options.execute and timeline is not None and not faults:
-        charts["executed"] = executed(options, timeline)
-        print("\n" + "\n".join(told(charts["executed"], timeline, _width(options))))
+        if done := executed(options, timeline):
+            charts["executed"] = done
+            print("\n" + "\n".join(told(done, timeline, _width(options))))
+        else:
+            faults.append("executed: no stage has computed anything. See: pytest --claim=pipeline.equivalence")
     if options.svg and charts:
         draw({f"{seen.name}, {how}": chart for how, chart in charts.items()}, options.svg)
     if options.trace and charts:

@@ -38,7 +38,7 @@ def executed(options: argparse.Namespace, timeline: Timeline) -> list[Cell]:
 
 
 def _cells(seen: Sequence[Sequence[Moment]], schedule: Schedule, unit_s: float) -> list[Cell]:
-    start = min(began for moments in seen for *_, began, _ in moments)
+    start = min((began for moments in seen for *_, began, _ in moments), default=0)
     whole = {str(part) for row in schedule for action in row for part in action.parts if part.kind is Kind.BACKWARD}
     cells: list[Cell] = []
     for rank, moments in enumerate(seen):
@@ -90,7 +90,8 @@ def _order(cells: Sequence[Cell], schedule: Schedule) -> Iterator[str]:
     """Forwards and the ends of backwards; a gradient of the input that nobody waits for may come later."""
     for rank, actions in enumerate(schedule):
         wanted = [str(part) for action in actions for part in action.parts if part.kind is not Kind.INPUT]
-        done = [cell.label for cell in cells if cell.rank == rank and cell.kind is not Kind.INPUT]
+        labels = [cell.label for cell in cells if cell.rank == rank and cell.kind is not Kind.INPUT]
+        done = list(dict.fromkeys(labels))  # a forward may be done again: to find out shapes, or for activations
         if wanted != done:
             place = next(
                 i for i, pair in enumerate(zip([*wanted, ""], [*done, ""], strict=False)) if pair[0] != pair[1]

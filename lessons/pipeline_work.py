@@ -2,7 +2,7 @@
 
 Runs on ranks, and prints nothing. The work is sleep, so that many ranks on few cores take the times of a schedule. The
 moments come from within forward and from within autograd, not from what the pipeline says that it did. A microbatch is
-known by its number, which is in the first column of its activations and passes through all stages.
+known by a number that is in the first column of its activations, and passes through all stages.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from impls.pipelines import pipeline
 
 WIDTH = 4
 ROWS = 2  # of each microbatch
+FIRST = 1000  # what microbatch 0 is marked with
+MOST_MICROBATCHES = 2**24  # that a float tells apart
 
 Moment = tuple[str, int, int, int, int]  # kind, stage, microbatch, begin and end in ns of a clock that all ranks share
 
@@ -36,7 +38,7 @@ class Work:
 
     def do(self, kind: str, stage: int, microbatch: int) -> None:
         """Take the time that it takes, and note it."""
-        if self.begun:
+        if self.begun and microbatch >= 0:
             began = time.monotonic_ns()
             time.sleep(self.durations_s[kind])
             self.moments.append((kind, stage, microbatch, began, time.monotonic_ns()))
@@ -66,11 +68,17 @@ class Stage(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """[ROWS, WIDTH] to [ROWS, WIDTH], the first column unchanged."""
-        microbatch = int(x[0, 0])
+        microbatch = _number(x)
         self.work.do("F", self.number, microbatch)
         weight = _slow(self.weight, self.work, ("W", self.number, microbatch))
         out = _slow(functional.linear(x, weight), self.work, ("I", self.number, microbatch))
         return torch.cat([x[:, :1], out[:, 1:]], 1)
+
+
+def _number(x: Tensor) -> int:
+    """Of the microbatch; -1 for what is none: some pipelines try stages out with zeros, or memory as they found it."""
+    first = float(x.detach().flatten()[0]) if x.numel() and not x.is_meta else 0.0
+    return int(first) - FIRST if first.is_integer() and FIRST <= first < MOST_MICROBATCHES else -1
 
 
 def _slow(tensor: Tensor, work: Work, action: tuple[str, int, int]) -> Tensor:
@@ -93,7 +101,7 @@ def record(
     work = Work(durations_s)
     held = [Stage(number, work) for number in stages[ctx.rank]]
     driver = pipeline(ctx.impl, held, functional.mse_loss, schedule=name, rank=ctx.rank, world_size=ctx.world_size)
-    inputs = [torch.full((ROWS, WIDTH), float(number)) for number in range(num_microbatches)]
+    inputs = [torch.full((ROWS, WIDTH), float(FIRST + number)) for number in range(num_microbatches)]
     targets = [torch.zeros(ROWS, WIDTH) for _ in inputs]
     driver.step(inputs, targets)
     dist.barrier()

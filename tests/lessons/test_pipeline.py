@@ -225,6 +225,20 @@ def test_an_executed_schedule_does_everything_in_its_order(printed: Printed, tmp
     assert set(names) == {"rank 0", "rank 1", "simulated", "executed"}
 
 
+def test_a_pipeline_that_computes_nothing_is_told(printed: Printed, tmp_path: Path) -> None:
+    path = tmp_path / "own.py"
+    path.write_text("def train_step(stage, microbatches, targets, loss_fn):\n    return []\n")
+    out = printed("--execute", f"--impl={path}", "--stages=2", "--microbatches=2", status=1)
+    assert out.endswith("executed: no stage has computed anything. See: pytest --claim=pipeline.equivalence\n")
+
+
+def test_a_schedule_that_a_pipeline_does_not_offer_is_told(printed: Printed, tmp_path: Path) -> None:
+    path = tmp_path / "own.py"
+    path.write_text("def train_step(stage, microbatches, targets, loss_fn):\n    return []\n")
+    printed("--execute", f"--impl={path}", "--stages=2", "--microbatches=2", "--schedule=zb_h1", status=1)
+    assert "takes no schedule, so it cannot be asked for zb_h1" in printed.err
+
+
 MOMENTS = (("F", 0, 0, 10, 20), ("I", 0, 0, 20, 30), ("W", 0, 0, 31, 40))  # in ns
 
 
