@@ -31,10 +31,11 @@ def _judge_growth(
     """For each N at the fewest M that the formula takes, at about twice and at eight times as many."""
     for num_ranks in ranks:
         fewest = ENOUGH[name](num_ranks)
-        counts = [max(fewest, num_ranks), 2 * max(fewest, num_ranks), 8 * num_ranks + fewest % 2]
-        asked = [Asked(name, num_ranks, count) for count in sorted({*counts})]
+        counts = [max(fewest, num_ranks), 2 * max(fewest, num_ranks), 8 * num_ranks]
+        asked = [Asked(name, num_ranks, count) for count in counts]
         schedules = legal(subject, judge, asked)
-        for one, schedule in zip(asked, schedules, strict=True):
+        odd = [] if name == "dualpipe" else [Asked(name, num_ranks, 2 * fewest + 1)]
+        for one, schedule in zip([*asked, *odd], [*schedules, *legal(subject, judge, odd)], strict=True):
             for each in times:
                 judge_idle(judge, one, schedule, each)
         shares = [timeline(schedule).bubble_share() for schedule in schedules]
