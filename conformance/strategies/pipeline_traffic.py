@@ -53,32 +53,52 @@ class Step:
     """The operations of one step on all ranks."""
 
     messages: Mapping[Pair, Sequence[Operation]]  # between two ranks, by who sends
+    small: Mapping[Pair, Sequence[Operation]]  # notes between two ranks; or pieces of a message
     sums: Mapping[int, Sequence[Operation]]  # collective operations, by rank
-    notes: Sequence[Operation]
+    notes: Sequence[Operation]  # all of them
 
     @classmethod
     def of(cls, by_rank: Sequence[Iterable[Operation]]) -> Step:
         """Sort the operations of every rank, given in rank order."""
-        messages, sums = defaultdict(list), defaultdict(list)
+        messages: defaultdict[Pair, list[Operation]] = defaultdict(list)
+        small: defaultdict[Pair, list[Operation]] = defaultdict(list)
+        sums: defaultdict[int, list[Operation]] = defaultdict(list)
         notes = []
         for rank, operations in enumerate(by_rank):
             for op in operations:
                 if op.kind in _SILENT:
                     continue
-                if op.num_bytes <= NOTE_BYTES:
+                is_note, peer = op.num_bytes <= NOTE_BYTES, _receiver(op, rank)
+                if is_note:
                     notes.append(op)
-                elif op.kind == "send":
-                    messages[rank, op.peer].append(op)
-                elif op.kind == "broadcast" and len(op.ranks) == 2:
-                    if rank == op.root:
-                        messages[rank, sum(op.ranks) - rank].append(op)
-                else:
+                if peer is not None:
+                    (small if is_note else messages)[rank, peer].append(op)
+                elif not is_note and not _is_receive(op, rank):
                     sums[rank].append(op)
-        return cls(messages=dict(messages), sums=dict(sums), notes=tuple(notes))
+        return cls(messages=dict(messages), small=dict(small), sums=dict(sums), notes=tuple(notes))
 
-    def sent_bytes(self, rank: int) -> int:
-        """Bytes that a rank gives to others, notes left out."""
-        return sum(_bytes(ops) for (source, _), ops in self.messages.items() if source == rank)
+    def sent_bytes(self, rank: int) -> tuple[int, int]:
+        """Bytes that a rank gives to others, in its large messages and in small ones."""
+        large, small = (
+            sum(_bytes(ops) for (source, _), ops in messages.items() if source == rank)
+            for messages in (self.messages, self.small)
+        )
+        return large + _bytes(self.sums.get(rank, ())), small
+
+
+def _receiver(op: Operation, rank: int) -> int | None:
+    """The other rank, where `rank` sends to one."""
+    if op.kind == "send":
+        return op.peer
+    return sum(op.ranks) - rank if _is_of_two(op) and op.root == rank else None
+
+
+def _is_receive(op: Operation, rank: int) -> bool:
+    return _is_of_two(op) and op.root != rank
+
+
+def _is_of_two(op: Operation) -> bool:
+    return op.kind == "broadcast" and len(op.ranks) == 2
 
 
 def fault_in(step: Step, plan: Plan) -> str:
@@ -93,7 +113,7 @@ def fault_in(step: Step, plan: Plan) -> str:
                 f"one of its own ({operations[0].where or operations[0].kind})"
             )
     for pair, count in crossings.items():
-        if fault := _crossing_fault(plan, pair, count, step.messages.get(pair, ())):
+        if fault := _crossing_fault(step, plan, pair, count):
             return fault
     return _extra_fault(step, plan)
 
@@ -109,11 +129,17 @@ def extras(step: Step, plan: Plan) -> dict[int, int]:
     return dict(found)
 
 
-def _crossing_fault(plan: Plan, pair: Pair, count: int, operations: Sequence[Operation]) -> str:
+def _crossing_fault(step: Step, plan: Plan, pair: Pair, count: int) -> str:
+    operations = step.messages.get(pair, ())
     if plan.shares(pair):
         operations = [op for op in operations if _is_activation(op, plan)]
     wanted, found = count * plan.activation_bytes, _bytes(operations)
-    if wanted <= found <= wanted + NOTE_BYTES * count and len(operations) >= count:
+    small = step.small.get(pair, ())
+    if (
+        found <= wanted + NOTE_BYTES * count
+        and found + _bytes(small) >= wanted
+        and len(operations) + len(small) >= count
+    ):
         return ""
     return (
         f"rank {pair[0]} sends rank {pair[1]} {found:,} bytes in {len(operations)} messages, where {count} activations "
@@ -123,7 +149,7 @@ def _crossing_fault(plan: Plan, pair: Pair, count: int, operations: Sequence[Ope
 
 def _sums_fault(step: Step, plan: Plan) -> str:
     for rank, operations in step.sums.items():
-        if not plan.shared_bytes.get(rank) or any(op.kind not in _SUMS for op in operations):
+        if not any(plan.shared_bytes.values()) or any(op.kind not in _SUMS for op in operations):
             first = operations[0]
             return (
                 f"rank {rank} moves {_bytes(operations):,} bytes by {first.kind} over ranks {list(first.ranks)}, "
@@ -134,7 +160,7 @@ def _sums_fault(step: Step, plan: Plan) -> str:
 
 def _extra_fault(step: Step, plan: Plan) -> str:
     for rank, num_bytes in extras(step, plan).items():
-        shared = plan.shared_bytes.get(rank, 0)
+        shared = plan.shared_bytes.get(rank) or max(plan.shared_bytes.values())  # or zeros, in a sum over all ranks
         if num_bytes > 2 * shared + NOTE_BYTES:
             return f"rank {rank} moves {num_bytes:,} bytes to add up gradients of {shared:,} that another rank has too"
     return ""
