@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -100,7 +101,9 @@ def _within(found: Tensor, wanted: Tensor, bound: Tensor) -> Comparison:
     share = (found.double() - wanted).abs() / bound
     worst = int(share.nan_to_num(nan=float("inf")).argmax())
     pick = [each.double().flatten()[worst : worst + 1] for each in (found, wanted, bound)]
-    return expect.within(pick[0], pick[1], float(pick[2]))
+    comparison = expect.within(pick[0], pick[1], float(pick[2]))
+    outside = f"{int((share > 1).sum())} of {found.numel()} elements are outside their bounds, element {worst} the most"
+    return comparison if comparison.matches else dataclasses.replace(comparison, message=outside)
 
 
 def _losses(found: Sequence[Tensor], wanted: Sequence[Tensor]) -> Comparison:

@@ -36,14 +36,15 @@ def actions(events: Sequence[Event], sends_ns: Sequence[int], *, splits: bool) -
     sent either: an input gradient that is on its way before the weight gradient is computed makes the difference.
     """
     found: list[Action] = []
-    last: Event | None = None
+    last: Event | None = None  # what the next one may belong to
     for event in _once(events):
         action = Action(Kind(event.kind), event.stage, event.microbatch)
         if event.kind == "W" and event.stage == 0:  # no gradient of its input is ever wanted
             action = dataclasses.replace(action, kind=Kind.BACKWARD)
         elif last is not None and _belong(last, event) and not (splits and _sent(sends_ns, last, event)):
-            found.pop()
-            action = dataclasses.replace(action, kind=Kind.BACKWARD)
+            found[-1] = dataclasses.replace(action, kind=Kind.BACKWARD)
+            last = None
+            continue
         found.append(action)
         last = event
     return found

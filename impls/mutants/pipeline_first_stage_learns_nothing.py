@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from torch import Tensor
 
 from impls.mutants import _pipelines
@@ -20,10 +18,6 @@ class Worker(right.Worker):
         """Of stage 1, detached."""
         found = super().arrived(action)
         return [None if t is None else t.detach() for t in found] if action.stage == 1 else found
-
-    def give(self, action: Action, gradients: Sequence[Tensor | None]) -> None:
-        """As many as came."""
-        super().give(action, gradients)
 
 
 train_step = _pipelines.with_worker(Worker)
