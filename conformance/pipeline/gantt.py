@@ -8,7 +8,7 @@ from typing import Any
 from impls.reference.pipeline.simulate import Timeline
 
 Row = tuple[int, str, int, int, float, float]  # rank, kind, stage, microbatch, begin, end
-Charts = dict[str, list[dict[str, Any]]]
+Charts = dict[str, Any]
 
 
 def charts(**by_label: Timeline | Iterable[Row]) -> Charts:

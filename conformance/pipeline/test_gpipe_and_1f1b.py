@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from conformance.checks import Judge, Subject, claim
 from conformance.expect import same
+from conformance.pipeline.gantt import charts
 from conformance.pipeline.idle import Drawn, Times, judge_idle, percent, timeline
 from conformance.pipeline.judged import Asked, judge_refused, legal
 from conformance.verdict import Tier, Witness
@@ -27,7 +28,8 @@ DRAWN = st.builds(
 
 def _judge_all(subject: Subject, judge: Judge, name: str, sizes: list[tuple[int, int]]) -> None:
     asked = [Asked(name, *size) for size in sizes]
-    for one, schedule in zip(asked, legal(subject, judge, asked), strict=True):
+    schedules = legal(subject, judge, asked)
+    for one, schedule in zip(asked, schedules, strict=True):
         for times in TIMES:
             judge_idle(judge, one, schedule, times)
     judge.holds(
@@ -36,6 +38,7 @@ def _judge_all(subject: Subject, judge: Judge, name: str, sizes: list[tuple[int,
         witness=Witness.SIMULATION,
         message=f"idle on every rank, exactly, for (N, M) in {sizes} and {len(TIMES)} sets of times",
         examples=len(sizes) * len(TIMES),
+        data=charts(simulated=timeline(schedules[-1])),
     )
 
 

@@ -11,6 +11,7 @@ from fractions import Fraction
 from hypothesis import strategies as st
 
 from conformance.checks import Judge, Subject, claim
+from conformance.pipeline.gantt import charts
 from conformance.pipeline.idle import ENOUGH, IDLE, Drawn, Times, judge_idle, mean, percent, timeline, uneven
 from conformance.pipeline.judged import Asked, judge_refused, legal
 from conformance.verdict import Tier, Witness
@@ -68,6 +69,7 @@ def _tell_growth(judge: Judge, asked: Sequence[Asked], schedules: Sequence[Sched
         f"a last stage that takes twice as long {told[2]}",
         examples=len(schedules),
         data={
+            **charts(simulated=plain[0]),
             "plot": "idle-time",
             "points": [
                 {"x": one.num_microbatches, "observed": float(each), "formula": float(idle[0][0])}

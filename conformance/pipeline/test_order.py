@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from conformance.checks import Judge, Subject
 from conformance.pipeline import executed, observed
+from conformance.pipeline.case import placement
 from conformance.pipeline.equivalence import PLAIN, SCHEDULES, schedules
+from conformance.pipeline.gantt import Charts, charts
+from conformance.pipeline.idle import timeline
 from conformance.pipeline.observed import Event
 from conformance.verdict import Witness
-from impls.reference.pipeline import Action
+from impls.reference.pipeline import Action, Schedule
 
 CLAIM = "pipeline.order"
 OTHERS = tuple(name for name in SCHEDULES if name not in PLAIN)
@@ -33,6 +37,12 @@ def lists(subject: Subject, judge: Judge, schedule: str, world_size: int, count:
     return found, reports[0]["schedule"]
 
 
+def drawn(schedule: str, found: Sequence[Sequence[Action]], count: int) -> Charts:
+    """The executed order as it would be with equal times: a chart that the machine's own speed does not blur."""
+    order = Schedule.from_actions(schedule, count, placement(schedule, len(found)), found)
+    return charts(executed_order_in_equal_times=timeline(order))
+
+
 def judge_order(subject: Subject, judge: Judge, schedule: str, world_size: int, count: int) -> None:
     """The executed order keeps what the schedule's name promises."""
     found, name = lists(subject, judge, schedule, world_size, count)
@@ -48,7 +58,8 @@ def judge_order(subject: Subject, judge: Judge, schedule: str, world_size: int, 
         observed=executed.text(found[0]),
         witness=Witness.TRACE,
         message="forwards and gradients of input and weight as they were computed on every rank",
-        data={"order": {f"rank {rank}": executed.text(row) for rank, row in enumerate(found)}},
+        data={"order": {f"rank {rank}": executed.text(row) for rank, row in enumerate(found)}}
+        | drawn(schedule, found, count),
     )
 
 
