@@ -35,7 +35,7 @@ def _judge_growth(
         counts = [max(fewest, num_ranks), 2 * max(fewest, num_ranks), 8 * num_ranks]
         asked = [Asked(name, num_ranks, count) for count in counts]
         schedules = legal(subject, judge, asked)
-        odd = [] if name == "dualpipe" else [Asked(name, num_ranks, 2 * fewest + 1)]
+        odd = [] if name == "dualpipe" else [Asked(name, num_ranks, 2 * max(fewest, num_ranks) + 1)]
         for one, schedule in zip([*asked, *odd], [*schedules, *legal(subject, judge, odd)], strict=True):
             for each in times:
                 judge_idle(judge, one, schedule, each)
