@@ -9,8 +9,10 @@ whose object has one of `STEP_METHODS`, and a whole batch with the number of mic
 
 from __future__ import annotations
 
+import contextlib
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+import linecache
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeGuard
 
 import torch
@@ -141,6 +143,27 @@ class Driver:
             "targets": torch.cat(list(targets)),
             **dict.fromkeys(counted, len(microbatches)),
         }
+
+
+@contextlib.contextmanager
+def refusals(what: str) -> Iterator[None]:
+    """Around steps that an implementation may refuse, by a ValueError of its own: that becomes `NotProvided`."""
+    try:
+        yield
+    except ValueError as error:
+        if not was_meant(error):
+            raise
+        raise NotProvided(f"{what} is refused: {error}") from error
+
+
+def was_meant(error: ValueError) -> bool:
+    """Whether a ValueError was raised on purpose, by a statement, rather than by Python or PyTorch on the way."""
+    traceback = error.__traceback__
+    assert traceback is not None
+    while traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    line = linecache.getline(traceback.tb_frame.f_code.co_filename, traceback.tb_lineno)
+    return line.lstrip().startswith("raise") or "ValueError(" in line
 
 
 def losses_of(result: Any, name: str = "it") -> list[Tensor]:

@@ -29,11 +29,12 @@ class Wrong:
     observed: str
 
 
-def actions(events: Sequence[Event], sends_ns: Sequence[int], *, splits: bool) -> list[Action]:
+def actions(events: Sequence[Event], issued_ns: Sequence[int], *, splits: bool) -> list[Action]:
     """One rank's events as actions: gradients of input and weight that come together are one backward.
 
-    They come together when nothing else was computed in between and, where the schedule `splits` backward, nothing was
-    sent either: an input gradient that is on its way before the weight gradient is computed makes the difference.
+    They come together when nothing else was computed in between and, where the schedule `splits` backward, no
+    operation was issued either: an input gradient that is on its way before the weight gradient is computed makes the
+    difference.
     """
     found: list[Action] = []
     last: Event | None = None  # what the next one may belong to
@@ -41,7 +42,7 @@ def actions(events: Sequence[Event], sends_ns: Sequence[int], *, splits: bool) -
         action = Action(Kind(event.kind), event.stage, event.microbatch)
         if event.kind == "W" and event.stage == 0:  # no gradient of its input is ever wanted
             action = dataclasses.replace(action, kind=Kind.BACKWARD)
-        elif last is not None and _belong(last, event) and not (splits and _sent(sends_ns, last, event)):
+        elif last is not None and _belong(last, event) and not (splits and _sent(issued_ns, last, event)):
             found[-1] = dataclasses.replace(action, kind=Kind.BACKWARD)
             last = None
             continue
@@ -100,8 +101,8 @@ def _belong(last: Event, event: Event) -> bool:
     return _call(last) == _call(event) and {last.kind, event.kind} == {"I", "W"}
 
 
-def _sent(sends_ns: Sequence[int], last: Event, event: Event) -> bool:
-    return any(last.at_ns < at < event.at_ns for at in sends_ns)
+def _sent(issued_ns: Sequence[int], last: Event, event: Event) -> bool:
+    return any(last.at_ns < at < event.at_ns for at in issued_ns)
 
 
 # -- properties --------------------------------------------------------------------------------------------------------

@@ -18,8 +18,7 @@ from torch import Tensor, nn
 
 from conformance.pipeline.case import placement
 from fixtures.world.context import RankContext
-from impls.handover import NotProvided
-from impls.pipelines import Driver, pipeline
+from impls.pipelines import Driver, pipeline, refusals
 
 WIDTH = 4
 FIRST = 64.0  # the value by which microbatch 0 is known; trial runs have zeros, ones or noise
@@ -99,10 +98,7 @@ def order(ctx: RankContext, schedule: str, num_microbatches: int) -> dict[str, A
     def make(stage: int) -> nn.Module:
         return Observed(stage, num_microbatches, tell)
 
-    try:
-        driver = run(ctx, schedule, num_microbatches, make)
-    except NotProvided as reason:
-        return {"missing": str(reason)}
+    driver = run(ctx, schedule, num_microbatches, make)
     return {"events": [tuple(event) for event in events], "schedule": driver.schedule_name}
 
 
@@ -118,5 +114,6 @@ def run(
     own = [make(stage) for stage in placement(schedule, ctx.world_size).stages_of(ctx.rank)]
     driver = pipeline(ctx.impl, own, product, schedule=schedule, rank=ctx.rank, world_size=ctx.world_size)
     targets = numbered(num_microbatches) if targets is None else targets
-    driver.step(numbered(num_microbatches, targets[0].dtype), targets)
+    with refusals(f"{schedule} with {num_microbatches} microbatches on {ctx.world_size} ranks"):
+        driver.step(numbered(num_microbatches, targets[0].dtype), targets)
     return driver

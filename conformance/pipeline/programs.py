@@ -5,7 +5,6 @@ They report what a rank holds afterwards; what is right is decided elsewhere (`s
 
 from __future__ import annotations
 
-import linecache
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,35 +14,31 @@ from torch import Tensor, nn
 from conformance.pipeline.case import Case, placement
 from fixtures.world.context import RankContext
 from impls.handover import NotProvided
-from impls.pipelines import Copies, Driver, pipeline
+from impls.pipelines import Copies, Driver, pipeline, refusals
 
 Report = dict[str, Any]
 
 
 def train(ctx: RankContext, schedule: str, cases: Sequence[dict[str, Any]]) -> list[Report]:
-    """One report for each case: gradients by stage and name, losses by step, what else has changed."""
-    return [_unless_missing(ctx, schedule, Case(**fields)) for fields in cases]
+    """One report for each case: gradients by stage and name, losses by step, what else has changed.
+
+    Of several cases the implementation may leave some out, on all ranks alike. Where there is one, whoever finds that
+    it cannot be done ends the program, as others may be waiting for that rank.
+    """
+    reports: list[Report] = []
+    for fields in cases:
+        try:
+            reports.append(_unless_refused(ctx, schedule, Case(**fields)))
+        except NotProvided as reason:
+            if len(cases) == 1:
+                raise
+            reports.append({"missing": str(reason)})
+    return reports
 
 
-def _unless_missing(ctx: RankContext, schedule: str, case: Case) -> Report:
-    try:
+def _unless_refused(ctx: RankContext, schedule: str, case: Case) -> Report:
+    with refusals(f"{case.called} on {ctx.world_size} ranks under {schedule}"):
         return _train(ctx, schedule, case)
-    except NotProvided as reason:
-        return {"missing": str(reason)}
-    except ValueError as error:
-        if not was_meant(error):
-            raise
-        return {"missing": f"it refuses {case.called} on {ctx.world_size} ranks under {schedule}: {error}"}
-
-
-def was_meant(error: ValueError) -> bool:
-    """Whether a ValueError was raised on purpose, by a statement, rather than by Python or PyTorch on the way."""
-    traceback = error.__traceback__
-    assert traceback is not None
-    while traceback.tb_next is not None:
-        traceback = traceback.tb_next
-    line = linecache.getline(traceback.tb_frame.f_code.co_filename, traceback.tb_lineno)
-    return line.lstrip().startswith("raise") or "ValueError(" in line
 
 
 def driver_of(ctx: RankContext, schedule: str, case: Case) -> tuple[Driver, dict[int, nn.Module]]:

@@ -25,15 +25,12 @@ def lists(subject: Subject, judge: Judge, schedule: str, world_size: int, count:
     """What every rank did, and the name under which it ran."""
     outcomes = subject.run(observed.order, world_size, schedule, count)
     reports: list[dict[str, Any]] = outcomes.values
-    reason = next((report["missing"] for report in reports if "missing" in report), None)
-    if reason is not None:
-        judge.not_provided(reason)
     judge.timeline(outcomes)
     found = []
     for outcome, report in zip(outcomes, reports, strict=True):
         events = [Event(*event) for event in report["events"]]
-        sends = [op.issued_ns for op in outcome.operations if "send" in op.kind]
-        found.append(executed.actions(events, sends, splits=schedule not in executed.WHOLE))
+        issued = [op.issued_ns for op in outcome.operations]
+        found.append(executed.actions(events, issued, splits=schedule not in executed.WHOLE))
     return found, reports[0]["schedule"]
 
 

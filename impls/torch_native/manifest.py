@@ -16,8 +16,8 @@ MANIFEST: dict[str, Any] = {
             "source": "torch 2.13 ProcessGroupGloo, measured; call .contiguous() first",
         },
         "pipeline.equivalence": {
-            "reason": "Where ZBV and DualPipeV split a backward, W finds weights only on the way to the stage's input: a "
-            "stage whose input wants no gradient (all before it is frozen), or is not used, learns nothing. Whole "
+            "reason": "Where ZBV and DualPipeV split a backward, W finds weights only on the way to the stage's input: "
+            "a stage whose input wants no gradient (all before it is frozen), or is not used, learns nothing. Whole "
             "backwards are right.",
             "source": "torch 2.13 torch/distributed/pipelining/_backward.py, get_param_groups; measured",
         },
