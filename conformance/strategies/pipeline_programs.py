@@ -11,10 +11,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from conformance.pipeline.case import placement
-from conformance.pipeline.programs import was_meant
 from fixtures.world.context import RankContext
-from impls.handover import NotProvided
-from impls.pipelines import Driver, pipeline
+from impls.pipelines import Driver, pipeline, refusals
 
 BEFORE, IN_STEP, AT_REST = "before", "in a step", "at rest"
 
@@ -117,12 +115,8 @@ def _driver(ctx: RankContext, stages: list[nn.Module], schedule: str, tied: Any)
 
 
 def _step(driver: Driver, inputs: list[Tensor], targets: list[Tensor]) -> None:
-    try:
+    with refusals(f"a step of {len(inputs)} microbatches"):
         driver.step(inputs, targets)
-    except ValueError as error:
-        if not was_meant(error):
-            raise
-        raise NotProvided(f"it refuses {len(inputs)} microbatches: {error}") from error
 
 
 def _data(rows: int, width: int, micro: int) -> tuple[list[Tensor], list[Tensor]]:
