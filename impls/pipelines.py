@@ -13,7 +13,7 @@ import contextlib
 import inspect
 import linecache
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeGuard
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -28,7 +28,7 @@ from impls.contract.spellings import (
     STAGE_LIST_PARAMETERS,
     STEP_METHODS,
 )
-from impls.definitions import is_stub
+from impls.definitions import is_library, is_stub
 from impls.handover import NotProvided, arguments, takes, takes_any_keyword
 from impls.loading import Implementation
 from impls.normalise import UnusableResult
@@ -199,15 +199,12 @@ def _target(impl: Implementation, schedule: str) -> tuple[Callable[..., Any], bo
 
 
 def _step_method(impl: Implementation, cls: type) -> str:
-    """The method that does a training step."""
-    found = next((name for name in STEP_METHODS if _is_written(getattr(cls, name, None))), None)
+    """The method that does a training step; what a class of PyTorch's brings along (``nn.Module.train``) is none."""
+    own = {name: value for base in cls.__mro__ if not is_library(base) for name, value in vars(base).items()}
+    found = next((name for name in STEP_METHODS if callable(own.get(name)) and not is_stub(own[name])), None)
     if found is None:
         raise NotProvided(f"{impl.name}'s class {cls.__name__} has no method {', '.join(STEP_METHODS)}")
     return found
-
-
-def _is_written(value: Any) -> TypeGuard[Callable[..., Any]]:
-    return callable(value) and not is_stub(value)
 
 
 def _parameters(target: Any) -> list[str]:
