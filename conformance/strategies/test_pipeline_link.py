@@ -15,8 +15,8 @@ from fixtures.witness.compare import in_window
 
 MICRO = 8
 STEPS = 2
-DEEP = {"num_layers": 4, "width": 64, "rows": 32}  # of each stage; 256 tokens in a step
-SHALLOW = {"num_layers": 2, "width": 16, "rows": 128}  # 1024 tokens
+DEEP = {"num_layers": 8, "width": 64, "rows": 64}  # of each stage; 512 tokens in a step
+SHALLOW = {"num_layers": 2, "width": 16, "rows": 256}  # 2048 tokens
 
 
 def _measure(subject: Subject, world_size: int, sizes: dict[str, Any], name: str) -> tuple[Shape, int, int]:
@@ -44,7 +44,7 @@ def test_deep_stages_and_few_tokens_send_less_than_ddp_and_tensor_parallelism_an
 ) -> None:
     for sizes, name in ((DEEP, "deep stages, few tokens"), (SHALLOW, "shallow stages, many tokens")):
         shape, moved, small = _measure(subject, world_size, sizes, name)
-        if moved > shape.pipeline_bytes + MICRO * NOTE_BYTES or moved + small < shape.pipeline_bytes:
+        if moved > shape.pipeline_bytes + 2 * MICRO * NOTE_BYTES or moved + small < shape.pipeline_bytes:
             judge.violated(
                 f"{name} on {world_size} ranks: the busiest rank sends {moved:,} bytes in a step; {shape.told()}",
                 expected=f"{shape.pipeline_bytes:,.0f}: an activation and a gradient for each of {shape.tokens} tokens",
