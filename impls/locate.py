@@ -109,7 +109,7 @@ def bundled() -> list[str]:
 
 def mutants() -> list[str]:
     """Names of the mutants, each as ``mutants/NAME``."""
-    return sorted(f"mutants/{path.stem}" for path in (HOME / "mutants").glob("*.py") if path.stem != "__init__")
+    return sorted(f"mutants/{path.stem}" for path in (HOME / "mutants").glob("*.py") if not path.stem.startswith("_"))
 
 
 def manifest_of(located: Located) -> dict[str, Any]:
@@ -143,7 +143,7 @@ def _candidates(folder: Path, spec: str) -> Iterator[Path]:
     modules = sorted(folder.glob("*.py"))
     if not modules:
         raise EmptyFolder(f"--impl={spec}: {folder} has no Python module. `python -m impls new NAME` makes one.")
-    for path in sorted(modules, key=lambda path: path.stem != "__init__"):
+    for path in sorted(modules, key=lambda path: not path.stem.startswith("_")):
         if path.stem == "__init__" or (
             not path.stem.startswith(("test_", "conftest", "setup", "__"))
             and _provides_something(path, spec, star=False)

@@ -24,6 +24,7 @@ LESSONS = (
     Lesson(
         name="zero", number=78, about="ZeRO-1 beside data parallelism: losses by step, and memory by number of ranks"
     ),
+    Lesson(name="pipeline", number=79, about="a pipeline schedule as a Gantt chart, and its bubble"),
 )
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from reports import plot, rows, score
+from reports import gantt, plot, rows, score
 from reports.persian import digits, isolated
 
 HERE = Path(__file__).parent
@@ -52,6 +52,8 @@ def render(report: Report) -> str:
         scores=score.scores(report),
         counted=len(score.counted_claims(report)),
         tally=_tally(report),
+        gantt_left=gantt.LEFT,
+        gantt_right=gantt.RIGHT,
         plots=plot.pictures(report, "ring-bytes"),
         plot_size=(plot.WIDTH, plot.HEIGHT, plot.LEFT, plot.RIGHT, plot.TOP, plot.BOTTOM),
         suite_score=score.suite_score(report),
@@ -100,7 +102,12 @@ def _environment() -> jinja2.Environment:
     )
     environment.globals.update(t=_own_text, plain=_plain_text, both=both, has=_has_text, cases=_cases)
     environment.filters.update(
-        anchor=_anchor, seconds=_seconds, case=case_words, parameters=_parameters, alike=rows.ranks_alike
+        anchor=_anchor,
+        seconds=_seconds,
+        case=case_words,
+        parameters=_parameters,
+        alike=rows.ranks_alike,
+        gantt=gantt.pictures,
     )
     return environment
 

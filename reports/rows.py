@@ -127,7 +127,7 @@ def bundles(results: Iterable[Report]) -> list[Bundle]:
     for number, result in enumerate(results):
         if result["verdict"] == NOT_CHECKED:
             continue  # nothing ran
-        alone = result["verdict"] in LOUD or result["ranks"] or result["timeline"]
+        alone = result["verdict"] in LOUD or result["ranks"] or result["timeline"] or result["data"].get("gantt")
         key = (number,) if alone else (result["tier"], result["verdict"], _check(result))
         found.setdefault(key, []).append(result)
     return [Bundle(results=tuple(group)) for group in found.values()]

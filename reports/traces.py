@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from conformance.verdict import Record, Result
+from reports import gantt
 from reports.timeline import chrome_trace
 
 SUFFIX = ".trace.json"
@@ -20,7 +21,8 @@ FOLDER = "traces"
 def separate(record: Record) -> tuple[Record, dict[str, str]]:
     """Return the record with file names instead of ``data["timeline"]``, and the files' texts by name.
 
-    ``data["timeline"]`` is ``{rank: {"operations": [...], "marks": [...]}}``, the ranks as numbers or as texts.
+    ``data["timeline"]`` is ``{rank: {"operations": [...], "marks": [...]}}``, the ranks as numbers or as texts. Where
+    there is none, charts of what ranks do over time (`gantt`) are written, and stay in the data for the page.
     """
     texts: dict[str, str] = {}
     results = tuple(_separate(result, texts) for result in record.results)
@@ -36,16 +38,17 @@ def remove_old(folder: Path, keep: Mapping[str, str]) -> None:
 
 
 def _separate(result: Result, texts: dict[str, str]) -> Result:
-    if "timeline" not in result.data:
-        return result
     data = dict(result.data)
-    seen: Mapping[Any, Any] = data.pop("timeline") or {}
+    seen: Mapping[Any, Any] = data.pop("timeline", None) or {}
     ranks = {int(rank): parts for rank, parts in seen.items()}
-    if not any(parts.get("operations") or parts.get("marks") for parts in ranks.values()):
+    is_empty = not any(parts.get("operations") or parts.get("marks") for parts in ranks.values())
+    charts = gantt.charts(data) if is_empty else {}
+    if is_empty and not any(charts.values()):
         return dataclasses.replace(result, data=data)
     name = _free_name(f"{result.claim}-{result.impl}-{result.case}", texts)
     title = f"{result.claim}, {result.impl}, {result.case}: {result.verdict}"
-    texts[name] = json.dumps(chrome_trace(ranks, title), ensure_ascii=False, allow_nan=False)
+    trace = gantt.chrome_trace(charts, title) if is_empty else chrome_trace(ranks, title)
+    texts[name] = json.dumps(trace, ensure_ascii=False, allow_nan=False)
     return dataclasses.replace(result, data=data, timeline=name)
 
 

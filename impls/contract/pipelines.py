@@ -55,6 +55,9 @@ class BubblesBlock(Protocol):
     overlapped pair as long as both of its parts, and messages no time. ValueError for P and M that are not allowed.
     """
 
+    NUM_STAGES: int  # P when nobody says otherwise: 4
+    NUM_MICROBATCHES: int  # M when nobody says otherwise: 8
+
     def bubble_fraction(self, num_stages: int, num_microbatches: int) -> float:
         """GPipe. Source: Huang et al. 2019, GPipe (1811.06965), section 2.3."""
 
@@ -101,6 +104,13 @@ class PipelineBlock(Protocol):
         NotImplementedError for those that are not offered, ValueError for an M that a schedule does not allow.
         `tied`: optional; parameters of which other ranks hold a copy, each with the ranks of all copies: their
         gradients are summed over these ranks. A weight that is tied within a rank is one parameter there.
+
+        Other forms that are understood: a function for each schedule (``train_gpipe``, ``train_1f1b``); none of its
+        own ``schedule`` parameter, where it is found out whether GPipe or 1F1B runs; a class ``Pipeline(stage, rank,
+        world_size, ...)`` of any of these parameters, with a method ``train_step``, ``step``, ``run``,
+        ``forward_backward`` or ``train_batch``; one ``batch`` with ``num_microbatches`` in place of a list, cut into
+        equal parts along its first dimension; ``num_stages``, ``stage_index``, ``is_first``, ``is_last`` on request;
+        losses as a list, a stacked tensor, numbers, or one mean.
         """
 
     def partition(self, costs: Sequence[float], num_stages: int) -> Sequence[Any]:

@@ -4,6 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+# Functions and classes that run one schedule of a pipeline each.
+SCHEDULE_FUNCTIONS: Mapping[str, tuple[str, ...]] = {
+    "gpipe": (
+        *("train_gpipe", "train_step_gpipe", "gpipe_train_step", "gpipe_step", "run_gpipe", "GPipe", "GPipePipeline"),
+        *("GPipeEngine", "PipelineGPipe"),
+    ),
+    "1f1b": (
+        *("train_1f1b", "train_one_f_one_b", "train_step_1f1b", "one_f_one_b_train_step", "one_f_one_b_step"),
+        *("run_1f1b", "run_one_f_one_b", "OneFOneB", "OneFOneBPipeline", "Pipeline1F1B", "PipeDream"),
+    ),
+    "interleaved_1f1b": ("train_interleaved_1f1b", "train_interleaved", "train_step_interleaved", "run_interleaved"),
+    "zb_h1": ("train_zb_h1", "train_zbh1", "train_zero_bubble", "train_step_zb_h1", "run_zb_h1", "ZeroBubble"),
+    "zb_h2": ("train_zb_h2", "train_zbh2", "train_step_zb_h2", "run_zb_h2"),
+    "zbv": ("train_zbv", "train_step_zbv", "run_zbv"),
+    "dualpipe": ("train_dualpipe", "train_step_dualpipe", "run_dualpipe", "DualPipe"),
+    "dualpipev": ("train_dualpipev", "train_step_dualpipev", "run_dualpipev", "DualPipeV"),
+}
+
 # Other spellings of a name, tried after the name itself.
 ALIASES: Mapping[str, tuple[str, ...]] = {
     "queue_mesh": ("make_queue_mesh", "make_mesh", "build_mesh"),
@@ -66,6 +84,9 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "train_step": (
         *("pipeline_step", "pipeline_train_step", "train_pipeline", "run_pipeline", "pipeline_parallel_step"),
         *("run_schedule", "pipeline_forward_backward", "forward_backward"),
+        *("Pipeline", "PipelineParallel", "PipelineEngine", "PipelineStage", "PipelineSchedule", "PipelineTrainer"),
+        *("PipelineRunner", "PipelineWorker", "MyPipeline", "PP"),
+        *(name for names in SCHEDULE_FUNCTIONS.values() for name in names),
     ),
     "partition": ("partition_layers", "balance_layers", "balance_stages", "split_layers", "balance"),
     "train": ("worker", "ddp_worker", "train_worker", "run_worker", "training_loop"),
@@ -86,6 +107,21 @@ FSDP_SYNC_FUNCTIONS = ("fsdp_on_after_backward",)
 # What gives the parameters of a sharded module whole: methods of it, and a function of it, in order of trial.
 GATHER_METHODS = ("full_parameters", "gather_full_params", "gather_full_parameters", "full_params")
 GATHER_FUNCTIONS = ("full_parameters", "fsdp_gather_full_params", "gather_full_params")
+
+# What the class of a pipeline may call the method that does a training step, in order of trial.
+STEP_METHODS = (
+    *("train_step", "step", "run", "forward_backward", "train_batch", "run_step", "run_schedule"),
+    *("forward_backward_step", "train", "__call__"),
+)
+# A pipeline is handed a list of microbatches under the names of `microbatches`; where it asks for their number, and has
+# one of these and none of a list, the whole batch.
+BATCH_PARAMETERS = ("batch", "x", "inputs", "input", "data", "input_batch", "minibatch", "mini_batch", "full_batch")
+LIST_PARAMETERS = ("microbatches", "micro_batches", "batches", "xs", "input_chunks", "microbatch_inputs", "mbs")
+COUNT_PARAMETERS = (
+    *("num_microbatches", "num_micro_batches", "n_microbatches", "n_micro_batches", "n_micro", "num_mb", "num_chunks"),
+    *("n_chunks", "chunks", "M", "m"),
+)
+STAGE_LIST_PARAMETERS = ("stages", "modules", "stage_modules", "model_chunks")  # a list, also of one module
 
 # What a parameter may be called. A value is handed over under the first of its names that is asked for.
 SYNONYMS: Mapping[str, tuple[str, ...]] = {
@@ -118,7 +154,10 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "batch_size": ("batch", "per_rank_batch", "local_batch", "local_batch_size", "batch_size_per_rank", "bs", "b"),
     "make_model": ("model_fn", "build_model", "model_factory", "make_module", "model_cls"),
     "inputs": ("x", "X", "data", "features"),
-    "targets": ("y", "Y", "labels", "target", "ys", "target_chunks"),
+    "targets": (
+        *("y", "Y", "labels", "target", "ys", "target_chunks", "microbatch_targets", "target_microbatches"),
+        "micro_targets",
+    ),
     "steps": ("num_steps", "n_steps"),
     "learning_rate": ("lr",),
     "seed": ("SEED", "random_seed"),
@@ -137,9 +176,15 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "stage": (
         *("stages", "module", "modules", "model", "stage_module", "stage_modules", "model_chunks", "layers", "net"),
     ),
-    "microbatches": ("micro_batches", "inputs", "batches", "xs", "chunks", "input_chunks", "x", "data"),
+    "microbatches": (
+        *("micro_batches", "inputs", "batches", "xs", "input_chunks", "x", "data", "batch", "input"),
+        *("microbatch_inputs", "mbs", "input_batch", "minibatch", "mini_batch", "full_batch", "chunks"),
+    ),
     "loss_fn": ("criterion", "loss", "loss_function", "loss_func"),
     "schedule": ("schedule_name", "pipeline_schedule", "name"),
+    "stage_index": ("stage_id", "stage_idx", "stage_num", "stage_rank"),
+    "is_first": ("is_first_stage", "first"),
+    "is_last": ("is_last_stage", "last"),
     "tied": ("tied_weights", "tied_parameters", "shared_parameters", "shared"),
     "costs": ("layer_costs", "times", "flops", "weights", "layers", "loads"),
     "num_stages": (
@@ -161,6 +206,12 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
 FURTHER_ORDERS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "shard_gradients": (("local_grad", "chunks"),),
     "tree_broadcast": (("tensor", "src", "group"),),
+    "train_step": (  # all that a pipeline may ask for beside the contract's own
+        (
+            *("stage", "microbatches", "targets", "loss_fn", "schedule", "rank", "world_size", "group", "tied"),
+            *("num_microbatches", "num_stages", "stage_index", "is_first", "is_last"),
+        ),
+    ),
     **dict.fromkeys(
         ("ring_allreduce", "tree_allreduce", "ring_allgather", "ring_reduce_scatter"), (("tensor", "group"),)
     ),

@@ -28,6 +28,8 @@ from impls.reference.fsdp import fully_shard
 from impls.reference.loop import batch_slice, train
 from impls.reference.mixed_precision import MixedPrecision
 from impls.reference.pipeline.bubbles import (
+    NUM_MICROBATCHES,
+    NUM_STAGES,
     bubble_1f1b,
     bubble_dualpipe,
     bubble_dualpipev,
@@ -43,6 +45,8 @@ from impls.reference.zero1 import ShardedOptimizer
 from impls.reference.zero2 import Zero2Optimizer
 
 __all__ = [
+    "NUM_MICROBATCHES",
+    "NUM_STAGES",
     "RECV_TIMEOUT_S",
     "DataParallel",
     "GlooMesh",

@@ -6,6 +6,9 @@ time. Raise ValueError for numbers of ranks and of microbatches that a schedule 
 
 from __future__ import annotations
 
+NUM_STAGES: int | None = None  # ranks of a pipeline when nobody says otherwise
+NUM_MICROBATCHES: int | None = None  # microbatches of a step when nobody says otherwise
+
 
 def bubble_fraction(num_stages: int, num_microbatches: int) -> float:
     """GPipe."""

@@ -20,7 +20,7 @@ from impls.torch_native.data_parallel import (
 )
 from impls.torch_native.fsdp import fully_shard
 from impls.torch_native.manifest import MANIFEST
-from impls.torch_native.pipelining import train_step
+from impls.torch_native.pipelining import dualpipev, gpipe, interleaved_1f1b, one_f_one_b, train_step, zbv
 from impls.torch_native.zero import ShardedOptimizer
 
 __all__ = [
@@ -32,12 +32,17 @@ __all__ = [
     "average_gradients",
     "broadcast",
     "broadcast_parameters",
+    "dualpipev",
     "fully_shard",
     "gather_parameters",
+    "gpipe",
     "init_group",
+    "interleaved_1f1b",
+    "one_f_one_b",
     "reduce_scatter",
     "shard_gradients",
     "sum_gradients",
     "train",
     "train_step",
+    "zbv",
 ]

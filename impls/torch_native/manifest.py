@@ -15,6 +15,12 @@ MANIFEST: dict[str, Any] = {
             "reason": "broadcast on gloo takes a strided parameter for a dense one and copies the wrong elements.",
             "source": "torch 2.13 ProcessGroupGloo, measured; call .contiguous() first",
         },
+        "pipeline.equivalence": {
+            "reason": "Where ZBV and DualPipeV split a backward, W finds weights only on the way to the stage's input: "
+            "a stage whose input wants no gradient (all before it is frozen), or is not used, learns nothing. Whole "
+            "backwards are right.",
+            "source": "torch 2.13 torch/distributed/pipelining/_backward.py, get_param_groups; measured",
+        },
         "zero.comm.1": {
             "reason": "ZeroRedundancyOptimizer takes gradients that are all-reduced, as DDP does, and owners broadcast "
             "whole parameters: 2T(N-1)/N and about T(N-1)/N more, 2.1 to 2.5 T on 4 ranks, where a "
@@ -23,6 +29,14 @@ MANIFEST: dict[str, Any] = {
         },
     },
     "refuses": {
+        "pipeline.1f1b.memory": {
+            "reason": "Schedule1F1B says ValueError to fewer microbatches than stages.",
+            "source": "torch 2.13 torch/distributed/pipelining/schedules.py, Schedule1F1B.__init__",
+        },
+        "pipeline.1f1b.same-bubble": {
+            "reason": "Schedule1F1B says ValueError to fewer microbatches than stages.",
+            "source": "torch 2.13 torch/distributed/pipelining/schedules.py, Schedule1F1B.__init__",
+        },
         "zero.equivalence": {
             "reason": "fully_shard says ValueError to a parameter without dimensions, ZeroRedundancyOptimizer to "
             "parameters of several dtypes.",

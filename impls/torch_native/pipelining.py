@@ -108,7 +108,7 @@ def gpipe(num_stages: int, num_microbatches: int) -> Lists:
 
 
 def one_f_one_b(num_stages: int, num_microbatches: int) -> Lists:
-    """The order of Schedule1F1B; ValueError where M < N, which its helper does not know.
+    """The order of Schedule1F1B; ValueError where M < N, which that refuses.
 
     The helper counts the forwards of the last rank from 1 (torch 2.13). What is executed there counts from 0.
     """
@@ -136,6 +136,8 @@ def dualpipev(num_stages: int, num_microbatches: int) -> Lists:
 
 
 def _orders(name: str, num_ranks: int, num_microbatches: int, num_chunks: int | None = None) -> Lists:
+    if min(num_ranks, num_microbatches) < 1:  # which its helper does not look at
+        raise ValueError(f"{name} needs N >= 1 and M >= 1; got N = {num_ranks} and M = {num_microbatches}")
     table = get_schedule_ops(name, num_ranks, num_microbatches, num_chunks)
     return [[text for action in row if action is not None and (text := _text(action))] for row in table]
 

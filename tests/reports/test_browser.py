@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
@@ -111,6 +112,29 @@ def test_a_cell_of_unlike_cases_counts_them_and_is_found_under_each_bad_verdict(
     expect(red.locator(".parts .part .en")).to_have_text(["1 crashes", "2 violated", "1 holds", "1 not checked"])
     page.click('.pick[data-verdict="violated"]')
     expect(red).to_be_visible()
+    page.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_chart_of_ranks_is_an_image_with_a_name_whose_labels_can_be_read(
+    browser: Browser, tmp_path: Path, scheme: Literal["light", "dark"]
+) -> None:
+    cells = [[0, "F", 0, 0, 0, 1], [0, "B", 0, 0, 3, 5], [1, "F", 1, 0, 1, 2], [1, "B", 1, 0, 2, 3]]
+    data = {"gantt": [{"label": "simulated", "cells": cells}]}
+    broken = sample.result("loop.same-init", "mine", Verdict.VIOLATED, case="drawn", data=data)
+    path = tmp_path / "report.html"
+    path.write_text(html.render(build.build(sample.record(extra=(broken,)))), encoding="utf-8")
+    page = browser.new_page(color_scheme=scheme, locale="en-US")
+    page.goto(f"{path.as_uri()}#claim-loop.same-init")
+    chart = page.get_by_role("img", name="simulated")
+    expect(chart).to_be_visible()
+    expect(chart.locator("text", has_text="B0")).to_have_count(2)
+    ink, fill = (
+        chart.locator(f".g-B {part}").first.evaluate(f"node => getComputedStyle(node).{what}")
+        for part, what in (("text", "fill"), ("rect", "fill"))
+    )
+    assert ink != fill
+    assert "hatch-B" in chart.locator(".g-B .hatch").first.evaluate("node => getComputedStyle(node).fill")
     page.close()
 
 

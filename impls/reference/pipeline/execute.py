@@ -48,6 +48,22 @@ def train_step(
 
     Returns the losses of the microbatches whose last stage was on this rank, in order; none on other ranks.
     """
+    return step_with(Worker, stage, microbatches, targets, loss_fn, schedule, rank, world_size, group, tied)
+
+
+def step_with(
+    worker: type[Worker],
+    stage: nn.Module | Sequence[nn.Module],
+    microbatches: Sequence[Any] | None,
+    targets: Sequence[Any] | None,
+    loss_fn: LossFunction,
+    schedule: str | Schedule = "1f1b",
+    rank: int | None = None,
+    world_size: int | None = None,
+    group: dist.ProcessGroup | None = None,
+    tied: Copies | None = None,
+) -> list[Tensor]:
+    """`train_step`, whose actions are done by a `worker` of any kind."""
     modules = list(stage) if isinstance(stage, (Sequence, nn.ModuleList)) else [stage]
     rank = dist.get_rank(group) if rank is None else rank
     world_size = dist.get_world_size(group) if world_size is None else world_size
@@ -56,7 +72,7 @@ def train_step(
     _check(schedule, rank, world_size, modules, _count(microbatches, targets))
     mesh = GlooMesh(group) if world_size > 1 else None
     shared = SharedGradients({**_twins(schedule, modules, rank), **(tied or {})}, mesh)
-    worker = _Worker(
+    found = worker(
         schedule=schedule,
         modules=dict(zip(schedule.stages_of(rank), modules, strict=True)),
         microbatches=microbatches or (),
@@ -64,13 +80,13 @@ def train_step(
         loss_fn=loss_fn,
         post=Post(schedule, rank, mesh),
     )
-    worker.work(schedule.actions(rank))
+    found.work(schedule.actions(rank))
     shared.sum()
-    return [loss for _, loss in sorted(worker.losses.items())]
+    return [loss for _, loss in sorted(found.losses.items())]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Held:
+class Held:
     """What a stage keeps of one microbatch until its backward."""
 
     inputs: list[Tensor]  # those that came from another stage
@@ -78,8 +94,8 @@ class _Held:
     gradients: list[Tensor | None] | None  # of the outputs; None where the next stage has yet to send them
 
 
-@dataclasses.dataclass(slots=True, kw_only=True)
-class _Worker:
+@dataclasses.dataclass(kw_only=True)
+class Worker:
     """One rank in one step."""
 
     schedule: Schedule
@@ -89,7 +105,7 @@ class _Worker:
     loss_fn: LossFunction
     post: Post
     losses: dict[int, Tensor] = dataclasses.field(default_factory=dict)  # by microbatch
-    held: dict[tuple[int, int], _Held] = dataclasses.field(default_factory=dict)  # by stage and microbatch
+    held: dict[tuple[int, int], Held] = dataclasses.field(default_factory=dict)  # by stage and microbatch
     weight_gradients: dict[tuple[int, int], Callable[[], None]] = dataclasses.field(default_factory=dict)
 
     def work(self, actions: Sequence[Action]) -> None:
@@ -107,36 +123,36 @@ class _Worker:
 
     def forward(self, action: Action) -> None:
         """F: run the stage on what came, and send on what it returns; at the end, the loss."""
-        signal = needed(self.schedule, action)
-        came = [] if signal is None else self.post.take(signal)
-        enters = _as_tuple(self.microbatches[action.microbatch]) if signal is None else ()
-        output = self.modules[action.stage](*came, *enters)
+        enters = needed(self.schedule, action) is None
+        came = [] if enters else self.arrived(action)
+        given = _as_tuple(self.microbatches[action.microbatch]) if enters else ()
+        output = self.modules[action.stage](*came, *given)
         next_signal = made(self.schedule, action)
         if next_signal is None:
-            outputs, gradients = self._loss(output, action.microbatch)
+            outputs, gradients = self.loss(output, action.microbatch)
         else:
             outputs, gradients = _tensors(output, action), None
             self.post.give(next_signal, outputs)
         inputs = [tensor for tensor in came if tensor is not None]
-        self.held[action.stage, action.microbatch] = _Held(inputs, edges(outputs), gradients)
+        self.held[action.stage, action.microbatch] = Held(inputs, edges(outputs), gradients)
 
     def backward(self, action: Action) -> None:
         """B: both gradients; that of the input is sent back."""
         held = self.held.pop((action.stage, action.microbatch))
-        self._give(action, backward(held.outputs, self._gradients(held, action), held.inputs))
+        self.give(action, backward(held.outputs, self.gradients(held, action), held.inputs))
 
     def backward_input(self, action: Action) -> None:
         """I: the gradient of the input is sent back; those of the weights can be made at any time from here."""
         held = self.held.pop((action.stage, action.microbatch))
-        found, later = backward_input(held.outputs, self._gradients(held, action), held.inputs)
+        found, later = backward_input(held.outputs, self.gradients(held, action), held.inputs)
         self.weight_gradients[action.stage, action.microbatch] = later
-        self._give(action, found)
+        self.give(action, found)
 
     def backward_weight(self, action: Action) -> None:
         """W: the gradients of the weights, from what I left."""
         self.weight_gradients.pop((action.stage, action.microbatch))()
 
-    def _loss(self, output: Any, microbatch: int) -> tuple[list[Tensor], list[Tensor | None]]:
+    def loss(self, output: Any, microbatch: int) -> tuple[list[Tensor], list[Tensor | None]]:
         """The loss, and its gradient: this microbatch's share of all rows. The only place where anything is scaled."""
         loss = self.loss_fn(output, self.targets[microbatch])
         if loss.numel() != 1:
@@ -144,17 +160,29 @@ class _Worker:
                 f"loss_fn returned {tuple(loss.shape)}: a mean over the microbatch, one number, was expected"
             )
         self.losses[microbatch] = loss.detach()
-        rows = [_rows(target) for target in self.targets]
-        return [loss], [torch.full_like(loss, rows[microbatch] / sum(rows))]
+        return [loss], [torch.full_like(loss, self.share(microbatch))]
 
-    def _gradients(self, held: _Held, action: Action) -> list[Tensor | None]:
+    def share(self, microbatch: int) -> float:
+        """Of the microbatch in the mean over all rows."""
+        rows = [_rows(target) for target in self.targets]
+        return rows[microbatch] / sum(rows)
+
+    def arrived(self, action: Action) -> list[Tensor | None]:
+        """What the stage before sent for a forward."""
+        signal = needed(self.schedule, action)
+        assert signal is not None
+        return self.post.take(signal)
+
+    def gradients(self, held: Held, action: Action) -> list[Tensor | None]:
+        """Of the outputs: from the next stage, or from the loss."""
         signal = needed(self.schedule, action)
         if signal is None:
             assert held.gradients is not None
             return held.gradients
         return self.post.take(signal)
 
-    def _give(self, action: Action, gradients: Sequence[Tensor | None]) -> None:
+    def give(self, action: Action, gradients: Sequence[Tensor | None]) -> None:
+        """Send the gradients of a stage's inputs back."""
         signal = made(self.schedule, action)
         if signal is not None:
             self.post.give(signal, gradients)

@@ -7,7 +7,7 @@ rank 1  .. F0 B0    F1 B1    ..
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from fractions import Fraction
 
 from impls.reference.pipeline.actions import Action, Schedule
@@ -23,23 +23,30 @@ def chart(timeline: Timeline, width: int = 200) -> str:
 
     If there is room for all, the shortest action is as wide as the longest label and a space.
     """
-    schedule = timeline.schedule
-    ranks = _window([], schedule.num_ranks, _RANKS)
-    rows = {rank: _labelled(timeline, rank) for rank in ranks}
-    spans = [span for row in rows.values() for span in row]
+    count = timeline.schedule.num_ranks
+    ranks = _window([], count, _RANKS)
+    bars = drawn(timeline, ranks, width - len(_title(0, ranks)))
+    lines = [(_title(rank, ranks) + bar).rstrip() for rank, bar in zip(ranks, bars, strict=True)]
+    return "\n".join([_heading(timeline), *lines, *_left_out(ranks, count), *legend(timeline.schedule)])
+
+
+def drawn(timeline: Timeline, ranks: Iterable[int], room: int) -> list[str]:
+    """What each of `ranks` does from 0 to the makespan, all equally long and at most `room` columns; idle is dots."""
+    rows = [_labelled(timeline, rank) for rank in ranks]
+    spans = [span for row in rows for span in row]
     shortest = min((end - begin for _, begin, end in spans if end > begin), default=Fraction(1))
     longest_label = max((len(text) for text, _, _ in spans), default=1)
     end = Fraction(timeline.makespan) or Fraction(1)
-    per_shortest = min(Fraction(longest_label + 1), (width - len(_title(0, ranks))) * shortest / end)
+    per_shortest = min(Fraction(longest_label + 1), room * shortest / end)
     per_time = (math.floor(per_shortest) or per_shortest) / shortest  # whole columns, unless they are too many
-    lines = [_heading(timeline)]
-    for rank, row in rows.items():
-        line = ""
+    bars = []
+    for row in rows:
+        bar = ""
         for text, begin, stop in row:
             first, last = math.floor(begin * per_time), math.floor(stop * per_time)
-            line = line.ljust(first, _IDLE) + text[: last - first].ljust(last - first)
-        lines.append((_title(rank, ranks) + line.ljust(math.floor(end * per_time), _IDLE)).rstrip())
-    return "\n".join([*lines, *_left_out(ranks, schedule.num_ranks), *_legend(schedule)])
+            bar = bar.ljust(first, _IDLE) + text[: last - first].ljust(last - first)
+        bars.append(bar.ljust(math.floor(end * per_time), _IDLE))
+    return bars
 
 
 def _labelled(timeline: Timeline, rank: int) -> list[tuple[str, Fraction, Fraction]]:
@@ -69,7 +76,8 @@ def _heading(timeline: Timeline) -> str:
     )
 
 
-def _legend(schedule: Schedule) -> list[str]:
+def legend(schedule: Schedule) -> list[str]:
+    """What the letters of a chart mean."""
     kinds = "F forward, B backward, I and W its halves (input, weights), the number is the microbatch; .. idle"
     small = "; small letters: the second stage of the rank" if len(schedule.stages_of(0)) == 2 else ""
     pairs = "; F5b1: both overlap" if schedule.beside is not None else ""

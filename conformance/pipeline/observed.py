@@ -1,0 +1,119 @@
+"""Stages that tell what is computed on them and for which microbatch. Imports no pytest.
+
+The check supplies these modules, so nothing that the implementation says of itself is taken for an event. Events are
+
+    F   forward, with gradients recorded ("f": without, as in a trial run, or where forward is done again later)
+    I   the gradient of the stage's input was computed; not seen on the first stage, whose input wants none
+    W   the gradient of the stage's weight was computed
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from conformance.pipeline.case import placement
+from fixtures.world.context import RankContext
+from impls.pipelines import Driver, pipeline, refusals
+
+WIDTH = 4
+FIRST = 64.0  # the value by which microbatch 0 is known; trial runs have zeros, ones or noise
+
+
+class Event(NamedTuple):
+    """One computation. `call` tells forward passes of one microbatch apart."""
+
+    kind: str
+    stage: int
+    microbatch: int
+    call: int
+    at_ns: int
+
+
+class Observed(nn.Module):
+    """Hands on what it gets, through a product with a weight, and tells of it."""
+
+    def __init__(self, stage: int, num_microbatches: int, tell: Callable[[Event], None]) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.eye(WIDTH))
+        self._stage, self._count, self._tell, self._calls = stage, num_microbatches, tell, 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[rows, WIDTH] to the same values."""
+        microbatch = None if x.is_meta or not x.numel() else known(float(x.detach().flatten()[0]), self._count)
+        if microbatch is None:
+            return x @ self.weight
+        self._calls += 1
+        where = (self._stage, microbatch, self._calls)
+        if not torch.is_grad_enabled():
+            self._note("f", *where)
+            return x @ self.weight
+        self._note("F", *where)
+        own, weight = x * 1, self.weight * 1  # tensors of this forward alone
+        on_gradient(weight, lambda: self._note("W", *where))
+        if own.requires_grad:
+            on_gradient(own, lambda: self._note("I", *where))
+        return own @ weight
+
+    def _note(self, kind: str, stage: int, microbatch: int, call: int) -> None:
+        self._tell(Event(kind, stage, microbatch, call, time.monotonic_ns()))
+
+
+def known(value: float, count: int) -> int | None:
+    """The microbatch that a value stands for, if it does."""
+    return int(value - FIRST) if value - FIRST in range(count) else None
+
+
+def on_gradient(tensor: Tensor, note: Callable[[], None]) -> None:
+    """Call `note` when the gradient of `tensor` is computed."""
+
+    def hook(gradient: Tensor) -> None:
+        note()
+
+    tensor.register_hook(hook)  # type: ignore[no-untyped-call]
+
+
+def numbered(count: int, dtype: torch.dtype = torch.float32) -> list[Tensor]:
+    """Microbatches that are known by their values."""
+    return [torch.full((1, WIDTH), FIRST + number, dtype=dtype) for number in range(count)]
+
+
+def product(output: Tensor, target: Tensor) -> Tensor:
+    """A loss with gradients."""
+    return (output * target).sum() / len(output)
+
+
+def order(ctx: RankContext, schedule: str, num_microbatches: int) -> dict[str, Any]:
+    """What this rank computed, in order, and under which name."""
+    events: list[Event] = []
+
+    def tell(event: Event) -> None:
+        events.append(event)
+        ctx.mark(event.kind, f"{event.stage}.{event.microbatch}")
+
+    def make(stage: int) -> nn.Module:
+        return Observed(stage, num_microbatches, tell)
+
+    driver = run(ctx, schedule, num_microbatches, make)
+    return {"events": [tuple(event) for event in events], "schedule": driver.schedule_name}
+
+
+def run(
+    ctx: RankContext,
+    schedule: str,
+    num_microbatches: int,
+    make: Callable[[int], nn.Module],
+    targets: list[Tensor] | None = None,
+) -> Driver:
+    """One step over stages that `make` makes by their number."""
+    assert ctx.impl is not None
+    own = [make(stage) for stage in placement(schedule, ctx.world_size).stages_of(ctx.rank)]
+    driver = pipeline(ctx.impl, own, product, schedule=schedule, rank=ctx.rank, world_size=ctx.world_size)
+    targets = numbered(num_microbatches) if targets is None else targets
+    with refusals(f"{schedule} with {num_microbatches} microbatches on {ctx.world_size} ranks"):
+        driver.step(numbered(num_microbatches, targets[0].dtype), targets)
+    return driver

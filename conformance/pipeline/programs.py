@@ -1,0 +1,95 @@
+"""Rank programs that train by the case, under any pipeline of any implementation. Imports no pytest.
+
+They report what a rank holds afterwards; what is right is decided elsewhere (`single`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from conformance.pipeline.case import Case, placement
+from fixtures.world.context import RankContext
+from impls.handover import NotProvided
+from impls.pipelines import Copies, Driver, pipeline, refusals
+
+Report = dict[str, Any]
+
+
+def train(ctx: RankContext, schedule: str, cases: Sequence[dict[str, Any]]) -> list[Report]:
+    """One report for each case: gradients by stage and name, losses by step, what else has changed.
+
+    Of several cases the implementation may leave some out, on all ranks alike. Where there is one, whoever finds that
+    it cannot be done ends the program, as others may be waiting for that rank.
+    """
+    reports: list[Report] = []
+    for fields in cases:
+        try:
+            reports.append(_unless_refused(ctx, schedule, Case(**fields)))
+        except NotProvided as reason:
+            if len(cases) == 1:
+                raise
+            reports.append({"missing": str(reason)})
+    return reports
+
+
+def _unless_refused(ctx: RankContext, schedule: str, case: Case) -> Report:
+    with refusals(f"{case.called} on {ctx.world_size} ranks under {schedule}"):
+        return _train(ctx, schedule, case)
+
+
+def driver_of(ctx: RankContext, schedule: str, case: Case) -> tuple[Driver, dict[int, nn.Module]]:
+    """The pipeline of this rank, and its modules by stage."""
+    assert ctx.impl is not None
+    places = placement(schedule, ctx.world_size)
+    own = places.stages_of(ctx.rank)
+    stages = case.build(places.num_stages)
+    held = {stage: stages[stage] for stage in own}
+    driver = pipeline(
+        ctx.impl,
+        list(held.values()),
+        case.loss,
+        schedule=schedule,
+        rank=ctx.rank,
+        world_size=ctx.world_size,
+        tied=_tied(case, held, places.num_stages, schedule, ctx.world_size),
+    )
+    return driver, held
+
+
+def _tied(case: Case, held: dict[int, nn.Module], num_stages: int, schedule: str, world_size: int) -> Copies | None:
+    """The copies of the table: on the ranks of the first and the last stage; one parameter where that is one rank."""
+    if case.model != "tied":
+        return None
+    places = placement(schedule, world_size)
+    ends = sorted({ranks[stage] for ranks in places.ranks for stage in (0, num_stages - 1)})
+    own = [held[stage] for stage in (0, num_stages - 1) if stage in held]
+    if len(own) == 2:
+        own[1].weight = own[0].weight
+    return {own[0].weight: ends} if own and len(ends) > 1 else {}  # type: ignore[dict-item]  # a parameter
+
+
+def _train(ctx: RankContext, schedule: str, case: Case) -> Report:
+    driver, held = driver_of(ctx, schedule, case)
+    named = {stage: dict(module.named_parameters()) for stage, module in held.items()}
+    before = {stage: {name: p.detach().clone() for name, p in found.items()} for stage, found in named.items()}
+    learned = {stage: {name: p.requires_grad for name, p in found.items()} for stage, found in named.items()}
+    losses = [driver.step(*case.data()) for _ in range(case.steps)]
+    changed = [
+        f"{name} of stage {stage}"
+        for stage, found in named.items()
+        for name, p in found.items()
+        if p.requires_grad != learned[stage][name] or not torch.equal(p.detach(), before[stage][name])
+    ]
+    return {
+        "gradients": {stage: _gradients(found) for stage, found in named.items()},
+        "losses": losses,
+        "changed": changed,
+    }
+
+
+def _gradients(named: dict[str, nn.Parameter]) -> dict[str, Tensor | None]:
+    return {name: None if p.grad is None else p.grad.detach().clone() for name, p in named.items()}

@@ -1,0 +1,41 @@
+"""How many microbatches' activations each rank really holds: what autograd keeps of the check's own stages."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.checks import Judge, Subject, claim
+from conformance.pipeline import alive, executed
+from conformance.pipeline.equivalence import schedules
+from conformance.pipeline.test_order import lists
+from conformance.verdict import Tier, Witness
+
+CLAIM = "pipeline.1f1b.memory"
+
+
+def judge_held(subject: Subject, judge: Judge, world_size: int, count: int) -> None:
+    """At most min(M, N-r) microbatches are alive on rank r under 1F1B."""
+    bounds = [min(count, world_size - rank) for rank in range(world_size)]
+    reports = subject.run(alive.alive, world_size, "1f1b", count, bounds).values
+    most = [report["most"] for report in reports]
+    assert min(most) >= 0
+    if not reports[0]["schedule"] and any(map(int.__gt__, most, bounds)):
+        found, _ = lists(subject, judge, "1f1b", world_size, count)
+        if executed.wrong("gpipe", found, count) is None:
+            judge.not_provided(f"{subject.name} takes no schedule, and what it runs is gpipe")
+    for rank, (held, bound) in enumerate(zip(most, bounds, strict=True)):
+        message = f"microbatches alive at once on rank {rank} of {world_size}, of {count}"
+        judge.at_most(held, bound, witness=Witness.MEMORY, message=message, unit="microbatches", data={"held": most})
+
+
+@pytest.mark.parametrize("schedule", schedules("1f1b", claim_id=CLAIM))
+@pytest.mark.parametrize(("world_size", "count"), [(2, 6), (3, 8)])
+def test_a_rank_holds_no_more_microbatches_than_ranks_are_behind_it(
+    subject: Subject, judge: Judge, schedule: str, world_size: int, count: int
+) -> None:
+    judge_held(subject, judge, world_size, count)
+
+
+@claim(CLAIM, tier=Tier.CONTRACT, provides=["train_step"])
+def test_few_microbatches_are_all_that_is_held(subject: Subject, judge: Judge) -> None:
+    judge_held(subject, judge, 4, 5)

@@ -1,0 +1,84 @@
+"""The order in which ranks compute is that of the schedule that was asked for: seen by hooks on the stages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from conformance.checks import Judge, Subject
+from conformance.pipeline import executed, observed
+from conformance.pipeline.case import placement
+from conformance.pipeline.equivalence import PLAIN, SCHEDULES, schedules
+from conformance.pipeline.gantt import Charts, charts
+from conformance.pipeline.idle import timeline
+from conformance.pipeline.observed import Event
+from conformance.verdict import Witness
+from impls.reference.pipeline import Action, Schedule
+
+CLAIM = "pipeline.order"
+OTHERS = tuple(name for name in SCHEDULES if name not in PLAIN)
+
+
+def lists(subject: Subject, judge: Judge, schedule: str, world_size: int, count: int) -> tuple[list[list[Action]], str]:
+    """What every rank did, and the name under which it ran."""
+    outcomes = subject.run(observed.order, world_size, schedule, count)
+    reports: list[dict[str, Any]] = outcomes.values
+    judge.timeline(outcomes)
+    found = []
+    for outcome, report in zip(outcomes, reports, strict=True):
+        events = [Event(*event) for event in report["events"]]
+        issued = [op.issued_ns for op in outcome.operations]
+        found.append(executed.actions(events, issued, splits=schedule not in executed.WHOLE))
+    return found, reports[0]["schedule"]
+
+
+def drawn(schedule: str, found: Sequence[Sequence[Action]], count: int) -> Charts:
+    """The executed order as it would be with equal times: a chart that the machine's own speed does not blur."""
+    order = Schedule.from_actions(schedule, count, placement(schedule, len(found)), found)
+    return charts(executed_order_in_equal_times=timeline(order))
+
+
+def judge_order(subject: Subject, judge: Judge, schedule: str, world_size: int, count: int) -> None:
+    """The executed order keeps what the schedule's name promises."""
+    found, name = lists(subject, judge, schedule, world_size, count)
+    wrong = executed.wrong(schedule, found, count)
+    if wrong is not None and not name:
+        other = next((each for each in PLAIN if each != schedule and executed.wrong(each, found, count) is None), None)
+        if other is not None:
+            judge.not_provided(f"{subject.name} takes no schedule, and what it runs is {other}")
+    if wrong is not None:
+        judge.violated(wrong.text, expected=wrong.expected, observed=wrong.observed, witness=Witness.TRACE)
+    judge.holds(
+        expected=f"the order of {schedule}, {world_size} ranks and {count} microbatches",
+        observed=executed.text(found[0]),
+        witness=Witness.TRACE,
+        message="forwards and gradients of input and weight as they were computed on every rank",
+        data={"order": {f"rank {rank}": executed.text(row) for rank, row in enumerate(found)}}
+        | drawn(schedule, found, count),
+    )
+
+
+@pytest.mark.parametrize("schedule", schedules(*PLAIN, claim_id=CLAIM))
+@pytest.mark.parametrize(("world_size", "count"), [(2, 4), (3, 6)])
+def test_forwards_and_backwards_come_in_the_order_of_the_schedule(
+    subject: Subject, judge: Judge, schedule: str, world_size: int, count: int
+) -> None:
+    judge_order(subject, judge, schedule, world_size, count)
+
+
+@pytest.mark.parametrize("schedule", schedules("1f1b", claim_id=CLAIM, tier="contract"))
+@pytest.mark.parametrize(("world_size", "count"), [(4, 7), (4, 4)])
+def test_1f1b_keeps_its_order_where_microbatches_do_not_divide(
+    subject: Subject, judge: Judge, schedule: str, world_size: int, count: int
+) -> None:
+    judge_order(subject, judge, schedule, world_size, count)
+
+
+@pytest.mark.parametrize("schedule", schedules(*OTHERS, claim_id=CLAIM, tier="contract"))
+def test_the_other_schedules_idle_and_hold_no_more_than_their_names_promise(
+    subject: Subject, judge: Judge, schedule: str
+) -> None:
+    world_size = 4 if schedule == "dualpipe" else 3
+    judge_order(subject, judge, schedule, world_size, 8 if schedule == "dualpipe" else 6)

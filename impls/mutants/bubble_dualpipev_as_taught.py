@@ -1,0 +1,13 @@
+"""The teaching approximation: 1.2 times that of DualPipe."""
+
+from __future__ import annotations
+
+BREAKS = ("pipeline.simulators.dualpipev",)
+
+
+def bubble_dualpipev(num_stages: int, num_microbatches: int) -> float:
+    """A closed form, with a fault."""
+    if not (2 <= 2 * num_stages <= num_microbatches):
+        raise ValueError(f"not for P = {num_stages} and M = {num_microbatches}")
+    p, m = num_stages, num_microbatches
+    return 1.2 * ((p - 1) // 2) / (3 * m + p - 1)

@@ -1,0 +1,13 @@
+"""A percentage is returned in place of a fraction."""
+
+from __future__ import annotations
+
+BREAKS = ("pipeline.gpipe.bubble",)
+
+
+def bubble_fraction(num_stages: int, num_microbatches: int) -> float:
+    """A closed form, with a fault."""
+    if not (num_stages >= 1 and num_microbatches >= 1):
+        raise ValueError(f"not for P = {num_stages} and M = {num_microbatches}")
+    p, m = num_stages, num_microbatches
+    return 100 * (p - 1) / (m + p - 1)

@@ -1,0 +1,13 @@
+"""The number of ranks and that of microbatches are swapped."""
+
+from __future__ import annotations
+
+BREAKS = ("pipeline.gpipe.bubble",)
+
+
+def bubble_fraction(num_stages: int, num_microbatches: int) -> float:
+    """A closed form, with a fault."""
+    if not (num_stages >= 1 and num_microbatches >= 1):
+        raise ValueError(f"not for P = {num_stages} and M = {num_microbatches}")
+    p, m = num_stages, num_microbatches
+    return (m - 1) / (m + p - 1)

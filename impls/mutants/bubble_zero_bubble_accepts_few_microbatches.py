@@ -1,0 +1,11 @@
+"""Fewer microbatches than ranks are accepted."""
+
+from __future__ import annotations
+
+BREAKS = ("pipeline.simulators.zb",)
+
+
+def bubble_zero_bubble(num_stages: int, num_microbatches: int) -> float:
+    """A closed form, with a fault."""
+    p, m = num_stages, num_microbatches
+    return (p - 1) / (3 * m + p - 1)

@@ -1,0 +1,14 @@
+"""The backward of the last microbatch is left out on rank 0."""
+
+from __future__ import annotations
+
+from impls.reference.pipeline import schedules as right
+from impls.reference.pipeline.actions import Action
+
+BREAKS = ("pipeline.gpipe.bubble",)
+
+
+def gpipe(num_stages: int, num_microbatches: int) -> list[list[Action]]:
+    """As the reference, but for the fault."""
+    first, *others = right.gpipe(num_stages, num_microbatches)
+    return [first[:-1], *others]

@@ -1,0 +1,14 @@
+"""Rank 0 takes the backwards in reverse, the others in the order of the microbatches."""
+
+from __future__ import annotations
+
+from impls.reference.pipeline import schedules as right
+from impls.reference.pipeline.actions import Action
+
+BREAKS = ("pipeline.gpipe.bubble",)
+
+
+def gpipe(num_stages: int, num_microbatches: int) -> list[list[Action]]:
+    """As the reference, but for the fault."""
+    first, *others = right.gpipe(num_stages, num_microbatches)
+    return [[*first[:num_microbatches], *first[: num_microbatches - 1 : -1]], *others]

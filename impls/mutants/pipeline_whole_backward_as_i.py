@@ -1,0 +1,23 @@
+"""Pipeline: Zero Bubble's I is the whole backward, its W nothing."""
+
+from __future__ import annotations
+
+from impls.mutants import _pipelines
+from impls.reference.pipeline import execute as right
+from impls.reference.pipeline.actions import Action
+
+BREAKS = ("pipeline.order", "pipeline.zb.split")
+
+
+class Worker(right.Worker):
+    """As the reference, but for the fault."""
+
+    def backward_input(self, action: Action) -> None:
+        """B in place of I."""
+        self.backward(action)
+
+    def backward_weight(self, action: Action) -> None:
+        """Done already."""
+
+
+train_step = _pipelines.with_worker(Worker)
