@@ -40,7 +40,9 @@ def test_a_new_folder_is_an_implementation_that_provides_nothing_yet(made: Path)
     reasons = {name: reason for block in BLOCKS for name, reason in implementation.missing(block).items()}
     assert set(reasons) == set(ENTRIES)
     assert {name for name, reason in reasons.items() if "still empty" not in reason} == {
-        entry.name for entry in ENTRIES.values() if not entry.orders  # constants, which are None
+        entry.name
+        for entry in ENTRIES.values()
+        if not entry.orders  # constants, which are None
     }
 
 

@@ -17,9 +17,9 @@ from torch.autograd.graph import GradientEdge
 
 from impls.mesh import GlooMesh
 from impls.reference.pipeline.actions import Action, Kind, Schedule
-from impls.reference.pipeline.copies import Copies, SharedGradients
 from impls.reference.pipeline.names import named
 from impls.reference.pipeline.post import Post, made, needed
+from impls.reference.pipeline.shared_gradients import Copies, SharedGradients
 from impls.reference.pipeline.split import backward, backward_input, edges
 
 LossFunction = Callable[[Any, Any], Tensor]
