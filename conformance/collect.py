@@ -77,11 +77,25 @@ def checked_claims(home: Path = HOME) -> frozenset[str]:
 
 
 def _named_in(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
-            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            if name == "claim" and isinstance(node.args[0].value, str):
-                yield node.args[0].value
+    """The ids in ``claim(...)`` and ``claim_id=...``: texts, or constants of the module."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    constants = _constants(tree)
+    for node in ast.walk(tree):
+        for value in _ids_in(node) if isinstance(node, ast.Call) else ():
+            found = constants.get(value.id) if isinstance(value, ast.Name) else value
+            if isinstance(found, ast.Constant) and isinstance(found.value, str):
+                yield found.value
+
+
+def _ids_in(call: ast.Call) -> list[ast.expr]:
+    called = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    ids = [keyword.value for keyword in call.keywords if keyword.arg == "claim_id"]
+    return [*ids, *(call.args[:1] if called == "claim" else [])]
+
+
+def _constants(tree: ast.Module) -> dict[str, ast.expr]:
+    assigned = [node for node in tree.body if isinstance(node, ast.Assign)]
+    return {target.id: node.value for node in assigned for target in node.targets if isinstance(target, ast.Name)}
 
 
 def _claims_of(definition: pytest.Item) -> list[str]:
