@@ -58,6 +58,16 @@ def judge_cases(subject: Subject, judge: Judge, schedule: str, world_size: int, 
             judge_all(judge, found, f"gradients of a pipeline under {schedule} against a single process, {how}")
 
 
+def judge_on_some(
+    subject: Subject, judge: Judge, schedule: str, world_size: int, members: Sequence[int], case: Case
+) -> None:
+    """The same for a pipeline of some ranks of the world, `members`, given as a group."""
+    reports = subject.run(programs.train_on_some, world_size, schedule, case.fields(), list(members)).values
+    run = alone(case, placement(schedule, len(members)).num_stages)
+    found = _findings(case, run, [reports[rank] for rank in members])
+    judge_all(judge, found, f"gradients of a pipeline of ranks {list(members)} under {schedule}, bit for bit")
+
+
 def judge_losses(subject: Subject, judge: Judge, schedule: str, world_size: int, case: Case) -> None:
     """The losses where the last stage is, in order, or their mean."""
     ((case, run, ranks),) = trained(subject, judge, schedule, world_size, [case])

@@ -6,7 +6,14 @@ import pytest
 
 from conformance.checks import Judge, Subject
 from conformance.pipeline.case import Case
-from conformance.pipeline.equivalence import PLAIN, SCHEDULES, judge_cases, judge_losses, schedules
+from conformance.pipeline.equivalence import (
+    PLAIN,
+    SCHEDULES,
+    judge_cases,
+    judge_losses,
+    judge_on_some,
+    schedules,
+)
 
 CLAIM = "pipeline.equivalence"
 OTHERS = tuple(name for name in SCHEDULES if name not in PLAIN)
@@ -61,3 +68,8 @@ def test_a_microbatch_of_twice_as_many_rows_counts_twice(subject: Subject, judge
 @pytest.mark.parametrize("schedule", schedules(*SCHEDULES, claim_id=CLAIM, tier="contract"))
 def test_gradients_of_a_second_step_are_added(subject: Subject, judge: Judge, schedule: str) -> None:
     judge_cases(subject, judge, schedule, 2, [Case(sizes=(2,) * 4, steps=2), Case(sizes=(2,) * 4, steps=3)])
+
+
+@pytest.mark.parametrize("schedule", schedules(*PLAIN, "zb_h1", "dualpipe", claim_id=CLAIM, tier="contract"))
+def test_some_ranks_of_a_world_are_a_pipeline(subject: Subject, judge: Judge, schedule: str) -> None:
+    judge_on_some(subject, judge, schedule, 3, [1, 2], FOUR)
