@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from conformance import expect
-from conformance.checks import Judge, Subject, claim
+from conformance.checks import Judge, Subject
 from conformance.expect import Comparison
 from conformance.loop.judging import Named, judge_all
 from conformance.pipeline import programs
@@ -23,9 +23,9 @@ PLAIN = ("gpipe", "1f1b")
 Reports = list[list[programs.Report]]  # by rank and case
 
 
-def schedules(*names: str, claim_id: str, tier: str = "core") -> list[Any]:
-    """Parameters for a check of these schedules."""
-    return [pytest.param(name, marks=claim(claim_id, tier=tier, provides=["train_step"]), id=name) for name in names]
+def schedules(*names: str, check_of: pytest.MarkDecorator) -> list[Any]:
+    """Parameters for a check of these schedules; `check_of` is the claim."""
+    return [pytest.param(name, marks=check_of, id=name) for name in names]
 
 
 def trained(
