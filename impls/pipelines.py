@@ -13,12 +13,14 @@ import contextlib
 import inspect
 import linecache
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from impls import mesh
 from impls.contract import ENTRIES, Entry
 from impls.contract.spellings import (
     BATCH_PARAMETERS,
@@ -35,6 +37,7 @@ from impls.normalise import UnusableResult
 
 Copies = Mapping[nn.Parameter, Sequence[int]]
 OWN_CHOICE = ("gpipe", "1f1b")  # what a pipeline that is not told a schedule may be running
+_TORCH, _MESH = Path(torch.__file__).parent, Path(mesh.__file__)
 _STEP = Entry(
     name="step", block="pipeline", aliases=STEP_METHODS, orders=(("microbatches", "targets", "loss_fn"),), doc=""
 )
@@ -157,12 +160,19 @@ def refusals(what: str) -> Iterator[None]:
 
 
 def was_meant(error: ValueError) -> bool:
-    """Whether a ValueError was raised on purpose, by a statement, rather than by Python or PyTorch on the way."""
+    """Whether a ValueError is a refusal: raised by a statement of whoever wrote the pipeline, or of torch's pipelines.
+
+    One that Python, a mesh or the rest of PyTorch raises on the way (a wrong peer, a short list) is a crash.
+    """
     traceback = error.__traceback__
     assert traceback is not None
     while traceback.tb_next is not None:
         traceback = traceback.tb_next
-    line = linecache.getline(traceback.tb_frame.f_code.co_filename, traceback.tb_lineno)
+    file = Path(traceback.tb_frame.f_code.co_filename)
+    pipelines_of_torch = _TORCH / "distributed" / "pipelining"
+    if file == _MESH or (file.is_relative_to(_TORCH) and not file.is_relative_to(pipelines_of_torch)):
+        return False
+    line = linecache.getline(str(file), traceback.tb_lineno)
     return line.lstrip().startswith("raise") or "ValueError(" in line
 
 

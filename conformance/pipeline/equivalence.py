@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from conformance import expect
-from conformance.checks import Judge, Subject, claim
+from conformance.checks import Judge, Subject
 from conformance.expect import Comparison
 from conformance.loop.judging import Named, judge_all
 from conformance.pipeline import programs
@@ -23,9 +23,9 @@ PLAIN = ("gpipe", "1f1b")
 Reports = list[list[programs.Report]]  # by rank and case
 
 
-def schedules(*names: str, claim_id: str, tier: str = "core") -> list[Any]:
-    """Parameters for a check of these schedules."""
-    return [pytest.param(name, marks=claim(claim_id, tier=tier, provides=["train_step"]), id=name) for name in names]
+def schedules(*names: str, check_of: pytest.MarkDecorator) -> list[Any]:
+    """Parameters for a check of these schedules; `check_of` is the claim."""
+    return [pytest.param(name, marks=check_of, id=name) for name in names]
 
 
 def trained(
@@ -56,6 +56,16 @@ def judge_cases(subject: Subject, judge: Judge, schedule: str, world_size: int, 
             how = "within the bound of rounding" if real else "bit for bit"
             found = (named for item in chosen for named in _findings(*item))
             judge_all(judge, found, f"gradients of a pipeline under {schedule} against a single process, {how}")
+
+
+def judge_on_some(
+    subject: Subject, judge: Judge, schedule: str, world_size: int, members: Sequence[int], case: Case
+) -> None:
+    """The same for a pipeline of some ranks of the world, `members`, given as a group."""
+    reports = subject.run(programs.train_on_some, world_size, schedule, case.fields(), list(members)).values
+    run = alone(case, placement(schedule, len(members)).num_stages)
+    found = _findings(case, run, [reports[rank] for rank in members])
+    judge_all(judge, found, f"gradients of a pipeline of ranks {list(members)} under {schedule}, bit for bit")
 
 
 def judge_losses(subject: Subject, judge: Judge, schedule: str, world_size: int, case: Case) -> None:

@@ -9,12 +9,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
 
 from conformance.pipeline.case import Case, placement
 from fixtures.world.context import RankContext
 from impls.handover import NotProvided
 from impls.pipelines import Copies, Driver, pipeline, refusals
+from impls.reference.pipeline.placement import Placement
 
 Report = dict[str, Any]
 
@@ -36,16 +38,27 @@ def train(ctx: RankContext, schedule: str, cases: Sequence[dict[str, Any]]) -> l
     return reports
 
 
-def _unless_refused(ctx: RankContext, schedule: str, case: Case) -> Report:
-    with refusals(f"{case.called} on {ctx.world_size} ranks under {schedule}"):
-        return _train(ctx, schedule, case)
+def train_on_some(ctx: RankContext, schedule: str, case: dict[str, Any], members: Sequence[int]) -> Report | None:
+    """The same on the ranks `members` of the world, as a pipeline of their own; the others do nothing."""
+    group = dist.new_group(list(members))
+    if ctx.rank not in members:
+        return None
+    return _unless_refused(ctx, schedule, Case(**case), group)
 
 
-def driver_of(ctx: RankContext, schedule: str, case: Case) -> tuple[Driver, dict[int, nn.Module]]:
+def _unless_refused(ctx: RankContext, schedule: str, case: Case, group: dist.ProcessGroup | None = None) -> Report:
+    with refusals(f"{case.called} on {dist.get_world_size(group)} ranks under {schedule}"):
+        return _train(ctx, schedule, case, group)
+
+
+def driver_of(
+    ctx: RankContext, schedule: str, case: Case, group: dist.ProcessGroup | None = None
+) -> tuple[Driver, dict[int, nn.Module]]:
     """The pipeline of this rank, and its modules by stage."""
     assert ctx.impl is not None
-    places = placement(schedule, ctx.world_size)
-    own = places.stages_of(ctx.rank)
+    rank, world_size = dist.get_rank(group), dist.get_world_size(group)
+    places = placement(schedule, world_size)
+    own = places.stages_of(rank)
     stages = case.build(places.num_stages)
     held = {stage: stages[stage] for stage in own}
     driver = pipeline(
@@ -53,27 +66,32 @@ def driver_of(ctx: RankContext, schedule: str, case: Case) -> tuple[Driver, dict
         list(held.values()),
         case.loss,
         schedule=schedule,
-        rank=ctx.rank,
-        world_size=ctx.world_size,
-        tied=_tied(case, held, places.num_stages, schedule, ctx.world_size),
+        rank=rank,
+        world_size=world_size,
+        group=group,
+        tied=_tied(case, held, places),
     )
+    if group is not None and not driver.takes("group"):
+        raise NotProvided(f"{ctx.impl.name}'s pipeline takes no group, so it cannot be one of some ranks")
     return driver, held
 
 
-def _tied(case: Case, held: dict[int, nn.Module], num_stages: int, schedule: str, world_size: int) -> Copies | None:
+def _tied(case: Case, held: dict[int, nn.Module], places: Placement) -> Copies | None:
     """The copies of the table: on the ranks of the first and the last stage; one parameter where that is one rank."""
     if case.model != "tied":
         return None
-    places = placement(schedule, world_size)
-    ends = sorted({ranks[stage] for ranks in places.ranks for stage in (0, num_stages - 1)})
-    own = [held[stage] for stage in (0, num_stages - 1) if stage in held]
+    first_and_last = (0, places.num_stages - 1)
+    ends = sorted({ranks[stage] for ranks in places.ranks for stage in first_and_last})
+    own = [held[stage] for stage in first_and_last if stage in held]
     if len(own) == 2:
         own[1].weight = own[0].weight
-    return {own[0].weight: ends} if own and len(ends) > 1 else {}  # type: ignore[dict-item]  # a parameter
+    if len(ends) == 1:
+        return None
+    return {own[0].weight: ends} if own else {}  # type: ignore[dict-item]  # a parameter
 
 
-def _train(ctx: RankContext, schedule: str, case: Case) -> Report:
-    driver, held = driver_of(ctx, schedule, case)
+def _train(ctx: RankContext, schedule: str, case: Case, group: dist.ProcessGroup | None) -> Report:
+    driver, held = driver_of(ctx, schedule, case, group)
     named = {stage: dict(module.named_parameters()) for stage, module in held.items()}
     before = {stage: {name: p.detach().clone() for name, p in found.items()} for stage, found in named.items()}
     learned = {stage: {name: p.requires_grad for name, p in found.items()} for stage, found in named.items()}

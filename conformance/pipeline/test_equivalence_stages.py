@@ -5,14 +5,15 @@ from __future__ import annotations
 import pytest
 import torch
 
-from conformance.checks import Judge, Subject
+from conformance.checks import Judge, Subject, claim
 from conformance.pipeline.case import Case
 from conformance.pipeline.equivalence import SCHEDULES, judge_cases, schedules
 
-CLAIM = "pipeline.equivalence"
+CONTRACT = claim("pipeline.equivalence", tier="contract", provides=["train_step"])
+EXOTIC = claim("pipeline.equivalence", tier="exotic", provides=["train_step"])
 SIZES = (2,) * 8
-contract = pytest.mark.parametrize("schedule", schedules(*SCHEDULES, claim_id=CLAIM, tier="contract"))
-exotic = pytest.mark.parametrize("schedule", schedules(*SCHEDULES, claim_id=CLAIM, tier="exotic"))
+contract = pytest.mark.parametrize("schedule", schedules(*SCHEDULES, check_of=CONTRACT))
+exotic = pytest.mark.parametrize("schedule", schedules(*SCHEDULES, check_of=EXOTIC))
 
 
 def num_ranks(schedule: str) -> int:

@@ -8,9 +8,10 @@ from conformance.checks import Judge, Subject, claim
 from conformance.pipeline import alive, executed
 from conformance.pipeline.equivalence import schedules
 from conformance.pipeline.test_order import lists
-from conformance.verdict import Tier, Witness
+from conformance.verdict import Witness
 
-CLAIM = "pipeline.1f1b.memory"
+CORE = claim("pipeline.1f1b.memory", provides=["train_step"])
+CONTRACT = claim("pipeline.1f1b.memory", tier="contract", provides=["train_step"])
 
 
 def judge_held(subject: Subject, judge: Judge, world_size: int, count: int) -> None:
@@ -28,7 +29,7 @@ def judge_held(subject: Subject, judge: Judge, world_size: int, count: int) -> N
         judge.at_most(held, bound, witness=Witness.MEMORY, message=message, unit="microbatches", data={"held": most})
 
 
-@pytest.mark.parametrize("schedule", schedules("1f1b", claim_id=CLAIM))
+@pytest.mark.parametrize("schedule", schedules("1f1b", check_of=CORE))
 @pytest.mark.parametrize(("world_size", "count"), [(2, 6), (3, 8)])
 def test_a_rank_holds_no_more_microbatches_than_ranks_are_behind_it(
     subject: Subject, judge: Judge, schedule: str, world_size: int, count: int
@@ -36,6 +37,6 @@ def test_a_rank_holds_no_more_microbatches_than_ranks_are_behind_it(
     judge_held(subject, judge, world_size, count)
 
 
-@claim(CLAIM, tier=Tier.CONTRACT, provides=["train_step"])
+@CONTRACT
 def test_few_microbatches_are_all_that_is_held(subject: Subject, judge: Judge) -> None:
     judge_held(subject, judge, 4, 5)

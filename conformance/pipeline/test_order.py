@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from conformance.checks import Judge, Subject
+from conformance.checks import Judge, Subject, claim
 from conformance.pipeline import executed, observed
 from conformance.pipeline.case import placement
 from conformance.pipeline.equivalence import PLAIN, SCHEDULES, schedules
@@ -17,7 +17,8 @@ from conformance.pipeline.observed import Event
 from conformance.verdict import Witness
 from impls.reference.pipeline import Action, Schedule
 
-CLAIM = "pipeline.order"
+CORE = claim("pipeline.order", provides=["train_step"])
+CONTRACT = claim("pipeline.order", tier="contract", provides=["train_step"])
 OTHERS = tuple(name for name in SCHEDULES if name not in PLAIN)
 
 
@@ -60,7 +61,7 @@ def judge_order(subject: Subject, judge: Judge, schedule: str, world_size: int, 
     )
 
 
-@pytest.mark.parametrize("schedule", schedules(*PLAIN, claim_id=CLAIM))
+@pytest.mark.parametrize("schedule", schedules(*PLAIN, check_of=CORE))
 @pytest.mark.parametrize(("world_size", "count"), [(2, 4), (3, 6)])
 def test_forwards_and_backwards_come_in_the_order_of_the_schedule(
     subject: Subject, judge: Judge, schedule: str, world_size: int, count: int
@@ -68,7 +69,7 @@ def test_forwards_and_backwards_come_in_the_order_of_the_schedule(
     judge_order(subject, judge, schedule, world_size, count)
 
 
-@pytest.mark.parametrize("schedule", schedules("1f1b", claim_id=CLAIM, tier="contract"))
+@pytest.mark.parametrize("schedule", schedules("1f1b", check_of=CONTRACT))
 @pytest.mark.parametrize(("world_size", "count"), [(4, 7), (4, 4)])
 def test_1f1b_keeps_its_order_where_microbatches_do_not_divide(
     subject: Subject, judge: Judge, schedule: str, world_size: int, count: int
@@ -76,7 +77,7 @@ def test_1f1b_keeps_its_order_where_microbatches_do_not_divide(
     judge_order(subject, judge, schedule, world_size, count)
 
 
-@pytest.mark.parametrize("schedule", schedules(*OTHERS, claim_id=CLAIM, tier="contract"))
+@pytest.mark.parametrize("schedule", schedules(*OTHERS, check_of=CONTRACT))
 def test_the_other_schedules_idle_and_hold_no_more_than_their_names_promise(
     subject: Subject, judge: Judge, schedule: str
 ) -> None:

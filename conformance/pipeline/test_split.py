@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from conformance.checks import Judge, Subject
+from conformance.checks import Judge, Subject, claim
 from conformance.pipeline import halves
 from conformance.pipeline.equivalence import schedules
 from conformance.pipeline.observed import Event
 from conformance.verdict import Witness
 
-CLAIM = "pipeline.zb.split"
+CORE = claim("pipeline.zb.split", provides=["train_step"])
+CONTRACT = claim("pipeline.zb.split", tier="contract", provides=["train_step"])
 COUNT = 6
 Seen = Sequence[tuple[Event, set[int]]]  # an event, and whose weight gradients are in .grad by then
 
@@ -104,7 +105,7 @@ def _judge_end(judge: Judge, stage: str, gradients: Sequence[float]) -> None:
     judge.expect(list(gradients), expected, message=f"gradients of bias and weight of stage {stage} in the end")
 
 
-@pytest.mark.parametrize("schedule", schedules("zb_h1", claim_id=CLAIM))
+@pytest.mark.parametrize("schedule", schedules("zb_h1", check_of=CORE))
 @pytest.mark.parametrize("world_size", [2, 3])
 def test_input_gradients_come_alone_and_weight_gradients_later(
     subject: Subject, judge: Judge, schedule: str, world_size: int
@@ -112,6 +113,6 @@ def test_input_gradients_come_alone_and_weight_gradients_later(
     judge_halves(subject, judge, schedule, world_size)
 
 
-@pytest.mark.parametrize("schedule", schedules("zb_h2", "zbv", claim_id=CLAIM, tier="contract"))
+@pytest.mark.parametrize("schedule", schedules("zb_h2", "zbv", check_of=CONTRACT))
 def test_the_other_zero_bubble_schedules_split_too(subject: Subject, judge: Judge, schedule: str) -> None:
     judge_halves(subject, judge, schedule, 3)

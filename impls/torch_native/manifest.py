@@ -17,9 +17,10 @@ MANIFEST: dict[str, Any] = {
         },
         "pipeline.equivalence": {
             "reason": "Where ZBV and DualPipeV split a backward, W finds weights only on the way to the stage's input: "
-            "a stage whose input wants no gradient (all before it is frozen), or is not used, learns nothing. Whole "
-            "backwards are right.",
-            "source": "torch 2.13 torch/distributed/pipelining/_backward.py, get_param_groups; measured",
+            "a stage whose input wants no gradient (all before it is frozen), or is not used, learns nothing. And each "
+            "stage divides by M in the end: a weight that two stages of a rank share, twice.",
+            "source": "torch 2.13 torch/distributed/pipelining/_backward.py, get_param_groups; stage.py, scale_grads; "
+            "measured",
         },
         "zero.comm.1": {
             "reason": "ZeroRedundancyOptimizer takes gradients that are all-reduced, as DDP does, and owners broadcast "

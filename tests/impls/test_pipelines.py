@@ -141,3 +141,5 @@ def test_a_value_error_that_is_raised_on_purpose_is_a_refusal() -> None:
         raise ValueError("too few")
     with pytest.raises(ValueError, match="invalid literal"), refusals("M = 3"):
         int("x")
+    with pytest.raises(ValueError, match="optimizer got an empty"), refusals("M = 3"):
+        torch.optim.SGD([], lr=1.0)

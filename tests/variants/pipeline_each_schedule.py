@@ -18,13 +18,13 @@ class _Run:
         torch.save(values, file)
         data = torch.frombuffer(bytearray(file.getvalue()), dtype=torch.uint8)
         for tensor in (torch.tensor([len(data)]), data):
-            self.under_way.append((dist.isend(tensor, dst, group=self.group), tensor))
+            self.under_way.append((dist.isend(tensor, group=self.group, group_dst=dst), tensor))
 
     def recv(self, src):
         size = torch.zeros(1, dtype=torch.int64)
-        dist.recv(size, src, group=self.group)
+        dist.recv(size, group=self.group, group_src=src)
         data = torch.empty(int(size), dtype=torch.uint8)
-        dist.recv(data, src, group=self.group)
+        dist.recv(data, group=self.group, group_src=src)
         return torch.load(io.BytesIO(data.numpy().tobytes()))
 
     def go(self, m):
