@@ -16,6 +16,7 @@ from conformance.checks import Judge, Subject, claim, failure_text, verdict_of
 from conformance.expect import Comparison
 from conformance.judge import Broken
 from conformance.loop.judging import Named, judge_all
+from conformance.verdict import Verdict
 from conformance.zero import own_rule, single, value_programs
 from conformance.zero.plan import UNKNOWN, Plan
 from conformance.zero.single import Bound, Run
@@ -93,18 +94,29 @@ def trained(subject: Subject, stage: str, plan: Plan, ranks: Sequence[Report]) -
     if bound is not None:
         assert run.moved > BY_FAR * bound.parameters, f"{plan.called} moves by {run.moved:g}, the bound is {bound}"
     learning = {name for name, p in plan.build().named_parameters(remove_duplicate=False) if learns(plan, name, p)}
+    if plan.optimizer == UNKNOWN and run.still & learning:
+        raise Broken(Verdict.VIOLATED, f"on one rank {', '.join(sorted(run.still & learning))} did not move")
     assert not run.still & learning, f"{run.still & learning} did not move in {plan.called}"
     return Trained(plan=plan, ranks=list(ranks), run=run, bound=bound)
 
 
 def judge_trained(judge: Judge, done: Sequence[Trained]) -> None:
-    """One piece of evidence for the comparisons bit for bit, and one for those within a bound."""
+    """One piece of evidence for the comparisons bit for bit, and one for those within a bound.
+
+    What follows a rule that is not known can only be compared with itself on one rank, and a fault that is there too is
+    not seen: then agreement is no more than inconclusive.
+    """
     for within in (False, True):
         chosen = [item for item in done if (item.bound is not None) == within]
         if chosen:
             how = "within the bound of rounding" if within else "bit for bit"
             found = (named for item in chosen for named in _findings(item))
             judge_all(judge, found, f"parameters and losses of sharded training against a single process, {how}")
+    if any(item.plan.optimizer == UNKNOWN for item in done):
+        judge.inconclusive(
+            "all ranks do what one rank does alone, but nobody knows what that is: it chooses its optimizer itself, "
+            f"and alone it is none of {own_rule.known()}. Take optimizer_cls as a parameter to have its steps judged"
+        )
 
 
 def learns(plan: Plan, name: str, parameter: Any) -> bool:

@@ -160,10 +160,13 @@ class _Scales:
         """
         known = {category: thing for category, thing in held.items() if category in (*KINDS, "module")}
         has_whole_parameters = known.get("module") in (None, module)
-        counters = [buffer for name, buffer in module.named_buffers() if name.endswith(COUNTER)]
+        counters = [thing.counter for thing in gc.get_objects() if issubclass(type(thing), Layer)]  # wherever they went
         for _ in range(SETTLE_TRIES):
             gc.collect()
-            more = {BUFFERS: counters, COPIES: memory.copies_of_shards(module) if has_whole_parameters else []}
+            more = {
+                BUFFERS: counters,
+                COPIES: memory.copies_of_shards(module, self._before) if has_whole_parameters else [],
+            }
             found = memory.survey(others=True, apart_from=self._before, holders=holders, **{**known, **more})
             others = [item for item in found[OTHER] if item.is_floating_point]
             others_bytes = sum(item.num_bytes for item in others)

@@ -7,7 +7,8 @@ to do the same.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 
@@ -19,7 +20,19 @@ from conformance.zero.plan import UNKNOWN, Plan, rows_for_layers
 from conformance.zero.single import Run
 from fixtures.tolerances import unit_roundoff
 
-RULES = ("SGD", "Adam", "AdamW")  # with torch's defaults: a weight decay of 0.01 for AdamW
+# What people build in: torch's defaults (a weight decay of 0.01 for AdamW), and what large models are trained with.
+RULES: Sequence[tuple[str, Mapping[str, Any]]] = (
+    ("SGD", {}),
+    ("Adam", {}),
+    ("AdamW", {}),
+    ("SGD", {"momentum": 0.9}),
+    ("AdamW", {"weight_decay": 0.1}),
+    ("Adam", {"betas": (0.9, 0.95)}),
+    ("AdamW", {"betas": (0.9, 0.95)}),
+    ("AdamW", {"betas": (0.9, 0.95), "weight_decay": 0.1}),
+    ("Adam", {"eps": 1e-6}),
+    ("Adam", {"eps": 1e-5}),
+)
 SHAPES = [[5], [2, 3]]
 STEPS = 4
 LR = 0.5  # large, so that 16 bits show AdamW's decay
@@ -32,11 +45,11 @@ def where_it_chooses(subject: Subject, stage: str, world_size: int, plans: Seque
     """
     if not subject.run(value_programs.chooses, world_size, stage).values[0]:
         return list(plans)
-    rule = _rule(subject, stage, plans[0].dtype)
+    rule, options = _rule(subject, stage, plans[0].dtype)
     own = [
-        dataclasses.replace(plan, optimizer=rule, options={"lr": plan.options["lr"]})
+        dataclasses.replace(plan, optimizer=rule, options={"lr": plan.options["lr"], **options})
         for plan in plans
-        if rule == "SGD" or plan.shapes is not None or not plan.is_exact
+        if (rule, options) == RULES[0] or plan.shapes is not None or not plan.is_exact
     ]
     return list({_key(plan): plan for plan in own}.values())
 
@@ -55,7 +68,12 @@ def alone(subject: Subject, stage: str, plan: Plan) -> Run:
     return Run(start=start, steps=report["steps"], losses=[], norms=report["norms"])
 
 
-def _rule(subject: Subject, stage: str, dtype: torch.dtype | None) -> str:
+def known() -> str:
+    """The rules that are recognised, in words."""
+    return ", ".join(f"{rule}({', '.join(f'{name}={value}' for name, value in more.items())})" for rule, more in RULES)
+
+
+def _rule(subject: Subject, stage: str, dtype: torch.dtype | None) -> tuple[str, Mapping[str, Any]]:
     plan = Plan(
         data=rows_for_layers(SHAPES, 1, steps=STEPS, real=True),
         shapes=SHAPES,
@@ -67,13 +85,16 @@ def _rule(subject: Subject, stage: str, dtype: torch.dtype | None) -> str:
     (report,) = subject.run(value_programs.train, 1, stage, [plan.fields()]).values[0]
     if "missing" in report:
         raise Broken(Verdict.NOT_PROVIDED, report["missing"])
-    for rule in RULES:
-        known = dataclasses.replace(plan, optimizer=rule)
+    start = {name: parameter.detach() for name, parameter in plan.build().named_parameters()}
+    if all(torch.equal(report["steps"][-1][name], value) for name, value in start.items()):
+        raise Broken(Verdict.VIOLATED, f"no parameter changes in {STEPS} steps on one rank: is the update copied back?")
+    for rule, options in RULES:
+        known = dataclasses.replace(plan, optimizer=rule, options={"lr": LR, **options})
         run = single.train(known)
         bound = single.rounding_bound(known, run).parameters
         if all(_is_near(report["steps"][-1][name], wanted, bound) for name, wanted in run.steps[-1].items()):
-            return rule
-    return UNKNOWN
+            return rule, options
+    return UNKNOWN, {}
 
 
 def _is_near(value: torch.Tensor, wanted: torch.Tensor, bound: float) -> bool:

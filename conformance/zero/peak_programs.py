@@ -15,9 +15,10 @@ from torch import Tensor, nn
 from conformance.asks import asks_for
 from fixtures.witness.living import Living, follow
 from fixtures.world.context import RankContext
-from impls.stages import STAGES, stage
+from impls.stages import STAGES, Trainer, stage
 
 STEPS = 3
+EVALUATED = "evaluated"
 FORWARD = "forward"  # the moments of a layer at which it computes
 BACKWARD = "backward"
 Watch = Callable[[str, int, Tensor], None]  # moment, layer, its whole weight
@@ -83,7 +84,7 @@ def within_a_step(
     def watch(moment: str, layer: int, weight: Tensor) -> None:
         living.note(weight)
         gc.collect()
-        seen[moment, layer] = living.look()
+        seen.setdefault((moment, layer), living.look())  # a checkpointed layer computes once more in backward
 
     module = nn.Sequential(*(Watched(index, width, watch) for index in range(num_layers)))
     chooses = name == "3" and asks_for(ctx.impl, STAGES[name], "reshard_after_forward")
@@ -109,5 +110,14 @@ def within_a_step(
         FORWARD: [least[FORWARD, layer] for layer in range(num_layers)],
         BACKWARD: [least[BACKWARD, layer] for layer in reversed(range(num_layers))],
         **{moment: least[moment, 0] for moment in ("after", "peak")},
+        EVALUATED: min(_evaluated(trainer, width, living) for _ in range(STEPS)) - rest,
         "chooses": chooses,
     }
+
+
+def _evaluated(trainer: Trainer, width: int, living: Living) -> int:
+    """Bytes alive after a forward pass that no backward follows."""
+    with torch.no_grad():
+        trainer(torch.zeros(1, width))
+    gc.collect()
+    return living.look()

@@ -11,6 +11,7 @@ from conformance.zero import peak_programs as programs
 
 GATHERED_UNITS = 3  # the unit that computes, the next one, and the buffer that one arrives in
 GRADIENT_UNITS = 2  # the full gradient of a unit, and the buffer that it leaves in
+KEPT_UNITS = 1  # the last one, or the root's, which many keep since it would be the next to be gathered
 ROUNDING = 0.5  # of a unit: activations of one row, and notes
 FLOAT_BYTES = 4
 
@@ -69,6 +70,11 @@ def are_kept_for_backward(chain: Chain, reports: Sequence[Mapping[str, Any]]) ->
     """Whether each layer that has computed adds its unit to those that are whole, and none is whole before its time."""
     last = [report[programs.FORWARD][-1] for report in reports]
     return not whole_too_long(chain, reports) and min(map(chain.units, last)) > chain.num_layers - ROUNDING
+
+
+def kept_after_evaluation(chain: Chain, reports: Sequence[Mapping[str, Any]]) -> float:
+    """Units that are whole on the fullest rank after a forward pass that no backward follows."""
+    return max(chain.units(report[programs.EVALUATED]) for report in reports)
 
 
 def in_units(chain: Chain, report: Mapping[str, Any]) -> str:

@@ -11,7 +11,17 @@ from conformance.checks import Judge, Subject, claim
 from conformance.verdict import Tier, Witness
 from conformance.zero.expected_memory import KINDS, SHARDED
 from conformance.zero.held_memory import Held, wrong_kind
-from conformance.zero.peaks import GATHERED_UNITS, ROUNDING, Chain, in_units, run, whole_too_long
+from conformance.zero.peaks import (
+    GATHERED_UNITS,
+    KEPT_UNITS,
+    ROUNDING,
+    Chain,
+    are_kept_for_backward,
+    in_units,
+    kept_after_evaluation,
+    run,
+    whole_too_long,
+)
 from conformance.zero.scales import MOMENT, PROVIDES, Case, Layers, Scales, cases
 
 MODEL: Layers = (((48, 24), (48,)), ((24, 48),), ((5,), (3, 7)))  # no number of ranks divides all of it
@@ -85,6 +95,21 @@ def test_a_unit_is_whole_only_while_it_computes(subject: Subject, judge: Judge, 
         examples=world_size,
     )
     _judge_released(judge, chain, reports)
+
+
+@claim("zero.sharded.3", provides=["fully_shard"], tier=Tier.CONTRACT)
+def test_no_unit_stays_whole_after_an_evaluation(subject: Subject, judge: Judge) -> None:
+    chain = Chain(world_size=2, num_layers=6, width=96)
+    reports = run(subject, chain, "3")
+    if not reports[0]["chooses"] and are_kept_for_backward(chain, reports):
+        judge.not_provided("each unit stays whole from its forward to its backward, which cannot be chosen")
+    judge.at_most(
+        kept_after_evaluation(chain, reports),
+        KEPT_UNITS + ROUNDING,
+        witness=Witness.MEMORY,
+        unit="units",
+        message="units that are whole after a forward pass under no_grad, which no backward follows",
+    )
 
 
 @claim("zero.sharded.3", provides=["fully_shard"], tier=Tier.CONTRACT)

@@ -49,12 +49,15 @@ class Headed(nn.Module):
 
     def __init__(self, num_layers: int, width: int) -> None:
         super().__init__()
-        self.layers = nn.Sequential(*(Layer(width, number) for number in range(num_layers)))
+        for number in range(num_layers):  # children of the module itself: each is a unit, at the least
+            self.add_module(f"layer{number}", Layer(width, number))
         self.head = nn.Parameter(torch.empty(width, width))
 
     def forward(self, x: Tensor) -> Tensor:
         """[rows, width] to [rows, width]."""
-        return functional.linear(self.layers(x), self.head)
+        for layer in self.children():
+            x = layer(x)
+        return functional.linear(x, self.head)
 
 
 def train(

@@ -128,9 +128,12 @@ def buffers(ctx: RankContext, name: str, plan: dict[str, Any]) -> dict[str, Any]
         trainer.zero_grad()
         for x, _ in todo.data[index][ctx.rank]:
             bare(x)
+    wanted = dict(bare.named_buffers())
     owner = trainer.wrapper if isinstance(trainer.wrapper, nn.Module) else trainer.module
     found = {name.removeprefix("module."): buffer for name, buffer in owner.named_buffers()}
-    return {"after": _copies(found), "wanted": _copies(dict(bare.named_buffers()))}
+    if not found:  # a wrapper need not list what it wraps
+        found = dict(trainer.module.named_buffers())
+    return {"after": _copies(found), "wanted": _copies(wanted)}
 
 
 def _copies(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -5,7 +5,10 @@ import dataclasses
 import numpy as np
 import torch
 from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import Shard, distribute_tensor
 
+from fixtures.weighing import fake_world
 from fixtures.witness import memory
 from fixtures.witness.living import Living, follow, peak
 from fixtures.witness.memory import largest, survey, weigh
@@ -280,3 +283,10 @@ def test_a_shard_that_an_optimizer_updates_beside_16_bit_parameters_is_found() -
 def test_the_least_of_several_looks_counts_for_what_is_nobodys() -> None:
     looks = iter([{"parameters": 8, "other": 5}, {"parameters": 8, "other": 2}, *({"parameters": 8, "other": 9},) * 9])
     assert memory.settled(lambda: next(looks)) == {"parameters": 8, "other": 2}
+
+
+def test_a_distributed_tensor_weighs_what_this_rank_holds() -> None:
+    with fake_world(2, 0):
+        mesh = init_device_mesh("cpu", (2,))
+        shard = distribute_tensor(torch.ones(100, 6), mesh, [Shard(0)])
+        assert weigh("held", held=shard).categories == {"held": FLOAT * 50 * 6}
