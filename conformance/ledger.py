@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from conformance.verdict import Claim, Text, Truth
+from conformance.verdict import CaseHint, Claim, Text, Truth
 
 HOME = Path(__file__).resolve().parent
 KILLED = HOME.parent / "impls" / "mutants" / "killed.json"
@@ -39,7 +39,7 @@ _ID = re.compile(r"[a-z0-9]+(?:[.-][a-z0-9]+)+")
 _LANGUAGES = ("en", "fa")
 _TEXTS = ("text", "statement", "hint")
 _NEEDED = frozenset({"id", "truth", "source", *_TEXTS})
-_FIELDS = _NEEDED | {"line", "formula", "needs", "same_as"}
+_FIELDS = _NEEDED | {"line", "formula", "needs", "same_as", "hints"}
 
 
 class LedgerError(ValueError):
@@ -169,7 +169,7 @@ def _problems_of(entry: Mapping[str, Any]) -> Iterator[str]:
         yield f"unknown field {field!r}{_perhaps(field, _FIELDS)}"
     for field in sorted(_NEEDED - entry.keys()):
         yield f"{field} is missing"
-    for field in sorted((entry.keys() & _FIELDS) - set(_TEXTS) - {"line", "needs"}):
+    for field in sorted((entry.keys() & _FIELDS) - set(_TEXTS) - {"line", "needs", "hints"}):
         if not isinstance(entry[field], str) or not entry[field].strip():
             yield f"{field} must be a text that is not empty, not {entry[field]!r}"
     line = entry.get("line", 1)
@@ -184,6 +184,7 @@ def _problems_of(entry: Mapping[str, Any]) -> Iterator[str]:
     truth = entry.get("truth")
     if isinstance(truth, str) and truth not in set(Truth):
         yield f"truth must be one of {', '.join(Truth)}, not {truth!r}"
+    yield from _problems_of_hints(entry.get("hints", []))
     texts_are_whole = True
     for field in _TEXTS:
         for problem in _problems_of_text(field, entry.get(field, {})) if field in entry else ():
@@ -193,6 +194,18 @@ def _problems_of(entry: Mapping[str, Any]) -> Iterator[str]:
         for language in _LANGUAGES:
             if entry["text"][language].strip() == entry["statement"][language].strip():
                 yield f"{truth}, but statement.{language} only repeats the text: name the condition or the correction"
+
+
+def _problems_of_hints(hints: object) -> Iterator[str]:
+    if not isinstance(hints, list) or not all(isinstance(hint, dict) for hint in hints):
+        yield "a hint for some cases is a table that starts with [[claim.hints]], with two brackets"
+        return
+    for number, hint in enumerate(hints, 1):
+        cases = hint.get("cases")
+        if not isinstance(cases, list) or not cases or not all(isinstance(case, str) for case in cases):
+            yield f"hints {number}: cases must be a list of patterns of names of checks, not {cases!r}"
+        texts = {key: value for key, value in hint.items() if key != "cases"}
+        yield from _problems_of_text(f"hints {number}", texts)
 
 
 def _problems_of_text(field: str, value: object) -> Iterator[str]:
@@ -222,7 +235,15 @@ def _claim(entry: Mapping[str, Any], section: str) -> Claim:
         needs=tuple(entry.get("needs", ())),
         same_as=entry.get("same_as"),
         hint=hint,
+        case_hints=tuple(
+            CaseHint(cases=tuple(item["cases"]), hint=Text(en=item["en"], fa=item["fa"]))
+            for item in entry.get("hints", ())
+        ),
     )
+
+
+def _case_hint(entry: Mapping[str, Any]) -> CaseHint:
+    return CaseHint(cases=tuple(entry["cases"]), hint=Text(en=entry["en"], fa=entry["fa"]))
 
 
 def _broken_links(claims: Mapping[str, Claim]) -> Iterator[tuple[str, str]]:

@@ -162,7 +162,8 @@ def _with_hint(result: Result, claims: Mapping[str, Claim], unloaded: Container[
     """The claim's own hint is about wrong values; one that stopped before it gave any needs another."""
     if not result.verdict.is_broken or result.claim not in claims:
         return result
-    hint = FIX_THE_IMPORT if result.impl in unloaded else HINTS.get(result.verdict, claims[result.claim].hint)
+    own = claims[result.claim].hint_for(result.case)
+    hint = FIX_THE_IMPORT if result.impl in unloaded else HINTS.get(result.verdict, own)
     return dataclasses.replace(result, hint=hint)
 
 

@@ -126,13 +126,20 @@ def mutant_lines(killed: Mapping[str, Iterable[str]], named: Mapping[str, Iterab
 
 
 def _broken(results: Iterable[Result]) -> list[list[list[Result]]]:
-    """What is red, by implementation, claim and verdict, and within these by the fault: a card each."""
+    """What is red, by implementation, claim and verdict, and within these by the fault: a card each.
+
+    A card shows the case that says most: of the basic tier, and of these the quickest, which is the simplest as a rule.
+    """
     claims: dict[tuple[str, str, Verdict], dict[tuple[str, ...], list[Result]]] = {}
     for result in results:
         if result.verdict in RED:
             groups = claims.setdefault((result.impl, result.claim, result.verdict), {})
             groups.setdefault(_fault(result), []).append(result)
-    return [list(groups.values()) for groups in claims.values()]
+    return [[sorted(group, key=_telling) for group in groups.values()] for groups in claims.values()]
+
+
+def _telling(result: Result) -> tuple[int, float]:
+    return list(Tier).index(result.tier), result.duration_s
 
 
 def _fault(result: Result) -> tuple[str, ...]:

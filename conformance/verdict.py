@@ -7,6 +7,7 @@ stands. This module knows nothing of pytest, of torch, or of how a verdict is re
 from __future__ import annotations
 
 import dataclasses
+import fnmatch
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
@@ -93,6 +94,14 @@ class Text:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class CaseHint:
+    """A hint for some cases of a claim: those whose function's name fits one of the shell patterns."""
+
+    cases: tuple[str, ...]
+    hint: Text
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
     """One claim of the cheatsheet, as the ledger holds it."""
 
@@ -107,7 +116,14 @@ class Claim:
     needs: tuple[str, ...] = ()  # claims that must hold before this one can say anything
     same_as: str | None = None  # the id under which the same fact is counted
     hint: Text = Text(en="", fa="")  # symptom, usual causes, where to look
+    case_hints: tuple[CaseHint, ...] = ()  # in place of `hint`, the first that fits
     killed_by: tuple[str, ...] = ()  # mutants that break it, from the committed mutant table
+
+    def hint_for(self, case: str) -> Text:
+        """The hint for a case: the claim's, unless there is one for cases like this."""
+        function = case.partition("[")[0]
+        fitting = (item.hint for item in self.case_hints if any(fnmatch.fnmatch(function, glob) for glob in item.cases))
+        return next(fitting, self.hint)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import fnmatch
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from conformance.ledger import SECTIONS, Ledger, LedgerError, UnknownClaim
+from conformance.ledger import HOME, SECTIONS, Ledger, LedgerError, UnknownClaim
 from conformance.verdict import Truth
 
 EXPECTED_IDS = Path(__file__).with_name("claim_ids.txt").read_text(encoding="utf-8").split()
@@ -294,3 +296,47 @@ def test_a_mutant_table_that_does_not_fit_is_refused(write: Write, content: str,
     (home / "killed.json").write_text(content)
 
     assert complaint in complaints(home)
+
+
+CASE_HINT = """
+[[claim.hints]]
+cases = ["test_clipping_*"]
+en = "look at the norm"
+fa = "نرم را ببینید"
+"""
+
+
+def test_a_hint_for_some_cases_takes_the_place_of_the_claims(write: Write) -> None:
+    home = write(entry("loop.a") + CASE_HINT)
+
+    found = Ledger.load(home).claims["loop.a"]
+
+    assert found.hint_for("test_clipping_by_norm[2]").en == "look at the norm"
+    assert found.hint_for("test_training[2]").en == "look there"
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [('cases = ["test_clipping_*"]', "cases must be a list"), ('en = "look at the norm"', "hints 1.en is missing")],
+)
+def test_a_hint_for_some_cases_names_them_and_has_both_languages(write: Write, line: str, complaint: str) -> None:
+    home = write(entry("loop.a") + CASE_HINT.replace(line, ""))
+
+    assert complaint in complaints(home)
+
+
+def test_every_hint_for_some_cases_fits_a_check_of_its_section() -> None:
+    patterns = [
+        (claim.section, glob)
+        for claim in Ledger.load().claims.values()
+        for item in claim.case_hints
+        for glob in item.cases
+    ]
+    sources = {
+        section: "\n".join(path.read_text(encoding="utf-8") for path in (HOME / section).glob("test_*.py"))
+        for section, _ in patterns
+    }
+    names = {section: re.findall(r"^def (test_\w+)", source, re.MULTILINE) for section, source in sources.items()}
+
+    assert patterns
+    assert [pattern for pattern in patterns if not fnmatch.filter(names[pattern[0]], pattern[1])] == []
