@@ -26,9 +26,10 @@ from impls.contract.data_parallel import DataParallelBlock
 from impls.contract.pipelines import BubblesBlock, PipelineBlock, SchedulesBlock
 from impls.contract.sharding import FullyShardBlock, MixedPrecisionBlock, ShardedOptimizerBlock, Zero2Block
 from impls.contract.spellings import ALIASES, FURTHER_ORDERS
+from impls.contract.tensor_parallel import TensorParallelBlock
 
 # Blocks to come. Nothing is looked for in them yet.
-FUTURE_BLOCKS = ("tensor_parallel", "network", "advisor")
+FUTURE_BLOCKS = ("network", "advisor")
 
 PROTOCOLS: Mapping[str, type] = {
     "collectives": Collectives,
@@ -40,6 +41,7 @@ PROTOCOLS: Mapping[str, type] = {
     "schedules": SchedulesBlock,
     "bubbles": BubblesBlock,
     "pipeline": PipelineBlock,
+    "tensor_parallel": TensorParallelBlock,
     "cures": Cures,
 }
 

@@ -69,6 +69,57 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     ),
     "partition": ("partition_layers", "balance_layers", "balance_stages", "split_layers", "balance"),
     "train": ("worker", "ddp_worker", "train_worker", "run_worker", "training_loop"),
+    "ColumnParallelLinear": (
+        *("ColumnwiseLinear", "ColwiseLinear", "ColParallelLinear", "ColumnLinear", "TPColumnLinear", "TPLinear"),
+        *(
+            "ColwiseParallelLinear",
+            "LinearColumnParallel",
+            "column_parallel_linear",
+            "column_parallel",
+            "ColumnTPLinear",
+        ),
+    ),
+    "RowParallelLinear": (
+        *("RowwiseLinear", "RowLinear", "TPRowLinear", "RowwiseParallelLinear", "LinearRowParallel"),
+        *("row_parallel_linear", "row_parallel", "RowTPLinear"),
+    ),
+    "VocabParallelEmbedding": (
+        *("ParallelEmbedding", "VocabularyParallelEmbedding", "TPEmbedding", "ShardedEmbedding"),
+        *("vocab_parallel_embedding", "parallel_embedding"),
+    ),
+    "ParallelMLP": (
+        "TPMLP",
+        "TensorParallelMLP",
+        "ParallelFeedForward",
+        "MLPParallel",
+        "TPFeedForward",
+        "parallel_mlp",
+    ),
+    "ParallelAttention": (
+        *("TPAttention", "TensorParallelAttention", "ParallelSelfAttention", "ParallelMultiheadAttention"),
+        *("parallel_attention",),
+    ),
+    "tensor_parallel": (
+        *(
+            "parallelize_module",
+            "parallelize",
+            "parallelize_block",
+            "apply_tensor_parallel",
+            "apply_tp",
+            "TensorParallel",
+        ),
+        *("make_tensor_parallel", "shard_block", "ParallelBlock", "TPBlock", "ParallelTransformerBlock"),
+    ),
+    "copy_to_region": ("copy_to_tensor_model_parallel_region", "copy_to_tensor_parallel_region", "copy_to_parallel"),
+    "reduce_from_region": (
+        *("reduce_from_tensor_model_parallel_region", "reduce_from_tensor_parallel_region", "reduce_from_parallel"),
+    ),
+    "scatter_to_region": (
+        *("scatter_to_tensor_model_parallel_region", "scatter_to_tensor_parallel_region", "scatter_to_parallel"),
+    ),
+    "gather_from_region": (
+        *("gather_from_tensor_model_parallel_region", "gather_from_tensor_parallel_region", "gather_from_parallel"),
+    ),
 }
 
 # What a wrapper may call the method that ends a step's gradient reduction, in order of trial.
@@ -83,6 +134,11 @@ SYNC_FUNCTIONS = (
     "ddp_individual_parameters_on_after_backward",
 )
 FSDP_SYNC_FUNCTIONS = ("fsdp_on_after_backward",)
+# What sums the gradients of whole parameters under sequence parallelism: a method, or a function of the module.
+SEQUENCE_SYNCS = (
+    *("sync_gradients", "sync_grads", "sync_sequence_parallel_gradients", "allreduce_sequence_parallel_gradients"),
+    *("allreduce_sequence_parallel_grads", "reduce_sequence_parallel_gradients", "finalize_gradients"),
+)
 # What gives the parameters of a sharded module whole: methods of it, and a function of it, in order of trial.
 GATHER_METHODS = ("full_parameters", "gather_full_params", "gather_full_parameters", "full_params")
 GATHER_FUNCTIONS = ("full_parameters", "fsdp_gather_full_params", "gather_full_params")
@@ -109,8 +165,27 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
         ),
     ),
     "src": ("root", "source", "src_rank", "root_rank", "from_rank", "broadcaster"),
-    "group": ("process_group", "pg", "proc_group", "dp_group", "data_parallel_group"),
-    "module": ("model", "net", "wrapped", "nn_module", "ddp_model", "ddp"),
+    "group": (
+        *("process_group", "pg", "proc_group", "dp_group", "data_parallel_group", "tp_group"),
+        *("tensor_parallel_group", "model_parallel_group", "mp_group"),
+    ),
+    "module": (
+        *(
+            "model",
+            "net",
+            "wrapped",
+            "nn_module",
+            "ddp_model",
+            "ddp",
+            "linear",
+            "lin",
+            "layer",
+            "embedding",
+            "emb",
+            "mlp",
+        ),
+        *("attention", "attn", "block", "full", "whole", "dense", "source_module"),
+    ),
     "bucket_cap_mb": ("bucket_size_mb", "bucket_mb", "bucket_size", "cap_mb"),
     "init_file": ("rendezvous_file", "file", "path", "file_path", "rendezvous", "store_path"),
     "port": ("master_port", "MASTER_PORT"),
@@ -155,6 +230,25 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "bytes_per_parameter": ("bytes_per_param",),
     "device_bytes": ("capacity_bytes", "memory_bytes", "gpu_bytes"),
     "ranks_per_node": ("gpus_per_node", "devices_per_node", "node_size"),
+    "gather_output": ("gather", "gather_out", "gather_outputs"),
+    "input_is_parallel": ("input_is_sharded", "parallel_input", "input_parallel", "input_is_split"),
+    "sequence_parallel": ("sp", "seq_parallel", "use_sequence_parallel", "use_sp", "sequence_parallel_enabled"),
+    "sequence_dim": ("seq_dim",),
+    "in_features": ("in_dim", "input_size", "d_in", "in_size", "n_in", "input_dim", "nin"),
+    "out_features": ("out_dim", "output_size", "d_out", "out_size", "n_out", "output_dim", "nout"),
+    "bias": ("use_bias", "add_bias", "has_bias", "bias_shard", "b"),
+    "weight": ("w", "W", "weight_shard", "local_weight", "kernel"),
+    "num_embeddings": ("vocab_size", "n_vocab", "num_emb", "vocabulary_size", "vocab"),
+    "embedding_dim": ("embed_dim", "emb_dim", "d_model", "hidden_size", "dim", "width", "n_embd"),
+    "hidden_size": ("d_model", "dim", "embed_dim", "width", "n_embd", "d", "in_features", "model_dim"),
+    "ffn_size": (
+        *("ffn_hidden_size", "d_ff", "dff", "intermediate_size", "hidden_dim", "ff_dim", "mlp_dim", "inner_dim"),
+        *("hidden_features", "d_hidden", "ffn_dim", "hidden"),
+    ),
+    "activation": ("act", "act_fn", "activation_fn", "nonlinearity", "activation_function", "act_func"),
+    "num_heads": ("n_heads", "n_head", "heads", "num_attention_heads", "nhead", "nheads", "h"),
+    "plan": ("parallelize_plan", "tp_plan", "layer_plan"),
+    "device_mesh": ("tp_mesh",),
 }
 
 # Further orders of parameters, for functions whose parameters have names that nobody knows; the Protocol's comes first.

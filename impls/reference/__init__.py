@@ -25,7 +25,14 @@ from impls.reference.collectives import (
 from impls.reference.cures import cure_fsdp_70b_over_80gb, cure_missing_broadcast, cure_pipeline_send_send
 from impls.reference.data_parallel import DataParallel
 from impls.reference.fsdp import fully_shard
-from impls.reference.loop import batch_slice, train
+from impls.reference.loop import (
+    DEFAULT_BACKEND,
+    DEFAULT_BATCH_SIZE,
+    DEFAULT_NUM_STEPS,
+    DEFAULT_WORLD_SIZE,
+    batch_slice,
+    train,
+)
 from impls.reference.mixed_precision import MixedPrecision
 from impls.reference.pipeline.bubbles import (
     bubble_1f1b,
@@ -39,15 +46,32 @@ from impls.reference.pipeline.execute import train_step
 from impls.reference.pipeline.partition import partition
 from impls.reference.pipeline.schedules import gpipe, interleaved_1f1b, one_f_one_b
 from impls.reference.pipeline.zero_bubble import zb_h1, zb_h2, zbv
+from impls.reference.tensor_parallel.blocks import ParallelAttention, ParallelMLP, tensor_parallel
+from impls.reference.tensor_parallel.layers import ColumnParallelLinear, RowParallelLinear, VocabParallelEmbedding
+from impls.reference.tensor_parallel.regions import (
+    copy_to_region,
+    gather_from_region,
+    reduce_from_region,
+    scatter_to_region,
+)
 from impls.reference.zero1 import ShardedOptimizer
 from impls.reference.zero2 import Zero2Optimizer
 
 __all__ = [
+    "DEFAULT_BACKEND",
+    "DEFAULT_BATCH_SIZE",
+    "DEFAULT_NUM_STEPS",
+    "DEFAULT_WORLD_SIZE",
     "RECV_TIMEOUT_S",
+    "ColumnParallelLinear",
     "DataParallel",
     "GlooMesh",
     "MixedPrecision",
+    "ParallelAttention",
+    "ParallelMLP",
+    "RowParallelLinear",
     "ShardedOptimizer",
+    "VocabParallelEmbedding",
     "Zero2Optimizer",
     "average_gradients",
     "batch_slice",
@@ -57,12 +81,14 @@ __all__ = [
     "bubble_dualpipev",
     "bubble_fraction",
     "bubble_zero_bubble",
+    "copy_to_region",
     "cure_fsdp_70b_over_80gb",
     "cure_missing_broadcast",
     "cure_pipeline_send_send",
     "dualpipe",
     "dualpipev",
     "fully_shard",
+    "gather_from_region",
     "gather_parameters",
     "gpipe",
     "init_group",
@@ -70,11 +96,14 @@ __all__ = [
     "one_f_one_b",
     "partition",
     "queue_mesh",
+    "reduce_from_region",
     "ring_allgather",
     "ring_allreduce",
     "ring_reduce_scatter",
+    "scatter_to_region",
     "shard_gradients",
     "sum_gradients",
+    "tensor_parallel",
     "train",
     "train_step",
     "tree_allreduce",
