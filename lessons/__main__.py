@@ -20,6 +20,7 @@ class Lesson:
 
 
 LESSONS = (
+    Lesson(name="ddp", number=48, about="data parallelism: broadcast, all-reduce, and ranks that stay together"),
     Lesson(name="memory", about="what one rank holds under each ZeRO stage, and what fits on a device"),
     Lesson(
         name="zero", number=78, about="ZeRO-1 beside data parallelism: losses by step, and memory by number of ranks"
