@@ -1,0 +1,274 @@
+"""Rank programs that run tensor-parallel layers beside nothing else: values, memory, traffic, dropout. No pytest."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from conformance.strategies.tensor_case import LEARNING_RATE, WAYS, Case
+from conformance.strategies.tensor_shards import locate
+from fixtures import blocks
+from fixtures.world.context import RankContext
+from impls.parallel import SEQUENCE_DIM, Options, Parallel, local, pair, parallel, starts
+
+AT_REST = "at rest"
+COMMON_GRADIENT = ("reduce_from_region", "gather_from_region")  # their outputs are whole: the loss is the same
+
+
+def values(ctx: RankContext, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Run a case: what this rank has of outputs, gradients and parameters."""
+    case = Case.of(fields)
+    group, half = _group(ctx, case)
+    whole = case.build()
+    start = {name: p.detach().clone() for name, p in whole.named_parameters()}
+    if case.frozen and not case.frozen_after:
+        whole.get_parameter(case.frozen).requires_grad_(False)
+    layer = built(ctx, case, whole, group)
+    frozen_here = case.frozen_after or layer.form != "module"
+    for key, parameter in layer.shards().items():
+        found = locate(key, _there(local(parameter)), start) if case.frozen and frozen_here else None
+        if found is not None and case.frozen in found.names:
+            parameter.requires_grad_(False)
+    at_first = {key: _there(local(p)) for key, p in layer.shards().items()}
+    outputs, gradients = [], []
+    for number in range(case.steps + 1):
+        if number:
+            _descend(layer)
+        for index in range(case.passes):
+            out, gradient = _pass(layer, case, number * case.passes + index, group, half)
+            outputs.append(out)
+            gradients.append(gradient)
+        layer.finish()
+    return {
+        "outputs": outputs,
+        "input_gradients": gradients,
+        "start": at_first,
+        "parameters": {key: local(p) for key, p in layer.shards().items()},
+        "gradients": {key: local(p.grad) for key, p in layer.shards().items()},
+        "learns": [key for key, p in layer.shards().items() if p.requires_grad],
+        "form": layer.form,
+        "knows_activation": layer.activation_is_known,
+        "takes_whole": layer.takes_whole_input,
+    }
+
+
+def built(ctx: RankContext, case: Case, whole: nn.Module, group: dist.ProcessGroup | None = None) -> Parallel:
+    """The implementation's layer for a case."""
+    assert ctx.impl is not None
+    plan = blocks.PLANS[case.kind]
+    options = Options(
+        group=group,
+        sequence_parallel=case.sequence_parallel,
+        gather_output=case.gather_output,
+        input_is_parallel=case.input_is_parallel,
+        plan=plan,
+    )
+    if case.way in ("pair", "heads"):
+        return pair(ctx.impl, whole, plan, options)
+    (name,) = WAYS[case.way][1]
+    return parallel(ctx.impl, name, whole, options)
+
+
+def _pass(
+    layer: Parallel, case: Case, number: int, group: dist.ProcessGroup | None, half: int
+) -> tuple[Tensor, Tensor | None]:
+    """Forward and backward; the output, and the gradient of the input, as this rank has them."""
+    x = _input(layer, case, case.inputs(number, half), group)
+    y = x
+    for _ in range(case.uses):
+        y = layer(y)
+    target = _like(y, case.targets(number, half), group)
+    (y * target).sum().backward()  # type: ignore[no-untyped-call]
+    return y.detach().clone(), x.grad
+
+
+def _input(layer: Parallel, case: Case, whole: Tensor, group: dist.ProcessGroup | None) -> Tensor:
+    """What this rank is given: a part of the sequence, a part of the features, or all of it."""
+    x = whole
+    if case.sequence_parallel and case.kind != "row":
+        x = _part(x, SEQUENCE_DIM, x.shape[SEQUENCE_DIM] // dist.get_world_size(group), group)
+    if case.kind == "row" and not layer.takes_whole_input:
+        matrix = next(_there(local(p)) for p in layer.shards().values() if p.dim() == 2)
+        x = _part(x, -1, matrix.numel() // case.width, group)
+    x = x.clone()
+    return x.requires_grad_(case.needs_input_gradient) if x.is_floating_point() else x
+
+
+def _like(out: Tensor, target: Tensor, group: dist.ProcessGroup | None) -> Tensor:
+    """The part of the target that belongs to this rank's part of the output."""
+    for dim in range(target.dim()):
+        if out.shape[dim] != target.shape[dim]:
+            target = _part(target, dim, out.shape[dim], group)
+    return target
+
+
+def _part(whole: Tensor, dim: int, size: int, group: dist.ProcessGroup | None) -> Tensor:
+    start = starts(size, group)
+    count = max(0, min(size, whole.shape[dim] - start))
+    part = whole.narrow(dim, min(start, whole.shape[dim]), count)
+    missing = size - count  # what an implementation pads
+    if missing:
+        shape = list(part.shape)
+        shape[dim] = missing
+        part = torch.cat([part, part.new_zeros(shape)], dim)
+    return part
+
+
+def _group(ctx: RankContext, case: Case) -> tuple[dist.ProcessGroup | None, int]:
+    if not case.halves:
+        return None, 0
+    middle = ctx.world_size // 2
+    groups = [dist.new_group(list(range(middle))), dist.new_group(list(range(middle, ctx.world_size)))]
+    half = int(ctx.rank >= middle)
+    found: dist.ProcessGroup = groups[half]
+    return found, half
+
+
+def _there(tensor: Tensor | None) -> Tensor:
+    assert tensor is not None
+    return tensor
+
+
+def _descend(layer: Parallel) -> None:
+    with torch.no_grad():
+        for parameter in layer.shards().values():
+            if parameter.grad is not None:
+                parameter -= LEARNING_RATE * parameter.grad
+                parameter.grad = None
+
+
+# -- memory ------------------------------------------------------------------------------------------------------------
+
+
+def memory(ctx: RankContext, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Bytes that a layer adds at rest, after two steps with momentum; ``other`` is what else it keeps."""
+    case = Case.of(fields)
+    gc.collect()
+    with contextlib.ExitStack() as before:
+        before.callback(gc.collect)
+        ctx.weigh("before", others=True)
+        whole = case.build()
+        layer = built(ctx, case, whole)
+        del whole
+        learning = [p for p in layer.shards().values() if p.requires_grad]
+        optimizer = torch.optim.SGD(learning, lr=0.01, momentum=0.9)
+        for number in range(2):
+            optimizer.zero_grad(set_to_none=True)
+            _pass(layer, case, number, None, 0)
+            layer.finish()
+            optimizer.step()
+        gc.collect()
+        ctx.weigh(AT_REST, module=layer, optimizer=optimizer, others=True)
+        return {"form": layer.form}
+
+
+# -- traffic -----------------------------------------------------------------------------------------------------------
+
+
+def traffic(ctx: RankContext, fields: Mapping[str, Any], depth: int) -> dict[str, Any]:
+    """One step through `depth` layers in a row, with marks at the edges of forward and backward."""
+    case = Case.of(fields)
+    layers = [built(ctx, case, blocks.build(case.size, 10 + index, exact=False)) for index in range(depth)]
+    x = _input(layers[0], case, case.inputs(0), None)
+    target = case.targets(0)
+    with torch.no_grad():  # once before: what is set up at first use is no traffic of a step
+        shape = _through(layers, x).shape
+    target = _like(torch.empty(shape), target, None)
+    ctx.mark("forward-begin")
+    y = _through(layers, x)
+    ctx.mark("forward-end")
+    loss = (y * target).sum()
+    ctx.mark("backward-begin")
+    loss.backward()  # type: ignore[no-untyped-call]
+    for layer in layers:
+        layer.finish()
+    ctx.mark("backward-end")
+    kept = [p for layer in layers for key, p in layer.shards().items()]
+    return {
+        "form": layers[0].form,
+        "out_width": y.shape[-1],
+        "small_bytes": sum(_there(local(p)).nbytes for p in kept if p.dim() == 1),
+    }
+
+
+def _through(layers: list[Parallel], x: Tensor) -> Tensor:
+    for layer in layers:
+        x = layer(x)
+    return x
+
+
+# -- dropout -----------------------------------------------------------------------------------------------------------
+
+
+def dropped(ctx: RankContext, way: str, num_heads: int, head_dim: int, length: int) -> dict[str, Any]:
+    """Attention with equal heads, and torch's generator in the same state on all ranks: what each head let through.
+
+    All scores are zero and v is the same in each head: outputs of two heads differ only in what was dropped.
+    """
+    assert ctx.impl is not None
+    width = num_heads * head_dim
+    whole = blocks.Attention(width, num_heads, bias=False, dropout=0.5)
+    eye = torch.eye(head_dim).repeat(num_heads, 1)
+    with torch.no_grad():
+        whole.q.weight.zero_()
+        whole.k.weight.zero_()
+        whole.v.weight.zero_()
+        whole.v.weight[:, :head_dim] = eye  # every head sees the first features
+        whole.out.weight.copy_(torch.eye(width))
+    layer = built(ctx, Case(way=way, width=width, num_heads=num_heads), whole)
+    layer.train()
+    torch.manual_seed(11)
+    x = torch.zeros(2, length, width)
+    x[..., 0] = torch.arange(1.0, length + 1)  # tells positions apart, as powers would
+    x[..., 1] = torch.arange(1.0, length + 1) ** 2
+    with torch.no_grad():
+        first = layer(x)
+        after = torch.rand(4)  # what is drawn outside afterwards agrees again
+        layer.eval()
+        quiet = layer(x)
+    return {"heads": first.unflatten(-1, (num_heads, head_dim)), "after": after, "quiet": quiet}
+
+
+def dropped_outside(ctx: RankContext, width: int, inner: int) -> Tensor:
+    """A block with dropout behind attention and MLP, on a replicated stream: the output of each rank."""
+    case = Case(way="block", width=width, inner=inner, num_heads=4, exact=False)
+    whole = case.build()
+    assert isinstance(whole, blocks.Block)
+    whole.dropout.p = 0.5
+    layer = built(ctx, case, whole)
+    layer.train()
+    torch.manual_seed(11)
+    with torch.no_grad():
+        out: Tensor = layer(case.inputs(0))
+    return out
+
+
+# -- operators ---------------------------------------------------------------------------------------------------------
+
+
+def operator(ctx: RankContext, name: str) -> dict[str, Tensor]:
+    """One operator forward and backward on integers that differ between ranks."""
+    assert ctx.impl is not None
+    x = operand(ctx.rank, name, ctx.world_size).requires_grad_()
+    out = ctx.impl.call(name, tensor=x * 1.0, group=None, rank=ctx.rank, world_size=ctx.world_size)
+    out.backward(gradient(ctx.rank, tuple(out.shape), common=name in COMMON_GRADIENT))
+    assert x.grad is not None
+    return {"output": out.detach(), "gradient": x.grad}
+
+
+def operand(rank: int, name: str, world_size: int) -> Tensor:
+    """The input of an operator on one rank. [2, 3, 2N]"""
+    generator = torch.Generator().manual_seed(rank if name in ("reduce_from_region", "gather_from_region") else 99)
+    return torch.randint(-4, 5, (2, 3, 2 * world_size), generator=generator).float()
+
+
+def gradient(rank: int, shape: tuple[int, ...], *, common: bool = False) -> Tensor:
+    """The gradient that an operator's output gets on one rank."""
+    generator = torch.Generator().manual_seed(50 + (0 if common else rank))
+    return torch.randint(-4, 5, shape, generator=generator).float()

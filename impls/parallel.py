@@ -1,0 +1,299 @@
+"""One way to run tensor-parallel layers of any implementation: from a whole module, from sizes, or as functions.
+
+    layer = parallel(impl, "ParallelMLP", mlp)          # or the name of any other layer of the contract
+    layer = pair(impl, mlp)                             # an MLP of a column-parallel and a row-parallel layer
+    out = layer(x); loss.backward(); layer.finish()
+
+Whatever an implementation does not ask for it is not given, and what its layers take and give is told by shapes.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from impls.contract.spellings import SEQUENCE_SYNCS
+from impls.definitions import is_stub
+from impls.handover import NotProvided, takes
+from impls.loading import Implementation
+from impls.normalise import UnusableResult
+
+SEQUENCE_DIM = 1
+_SECOND = re.compile(r"down|fc2|w2|lin(ear)?_?2|second|row|to_h\b|out|proj")  # what people call an MLP's second layer
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How a layer is wanted."""
+
+    group: dist.ProcessGroup | None = None
+    sequence_parallel: bool = False
+    gather_output: bool = False
+    input_is_parallel: bool = True
+    plan: Mapping[str, str] | None = None
+
+
+class Parallel(nn.Module):
+    """A layer of an implementation, or several; called like the whole module."""
+
+    def __init__(self, impl: Implementation, inner: Any, options: Options, whole: nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+        self.form = "module"  # or "sizes" (the suite filled its shards) or "function" (and cut them)
+        self.activation_is_known = True
+        self.takes_whole_input = not options.input_is_parallel
+        self._impl, self._options = impl, options
+        self._in_features = getattr(whole, "in_features", 0)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The forward pass."""
+        return _one(self._impl.invoke(self.inner, x))
+
+    def finish(self) -> None:
+        """Sum the gradients of whole parameters under sequence parallelism, where there is a call for that."""
+        if not self._options.sequence_parallel:
+            return
+        homes = [*((self.inner, ()) for _ in [0]), *((home, (self.inner,)) for home in self._impl.modules)]
+        for home, extra in homes:
+            for name in SEQUENCE_SYNCS:
+                if callable(found := getattr(home, name, None)) and not is_stub(found):
+                    self._impl.invoke(found, *extra)
+                    return
+
+    def shards(self) -> dict[str, Tensor]:
+        """This rank's parameters by name, in the implementation's own layout: those that learn, and frozen ones."""
+        return {name.replace("inner.", ""): p for name, p in _parameters(self).items()}
+
+
+def local(tensor: Tensor | None) -> Tensor | None:
+    """What this rank has of a tensor, a DTensor included, as a copy."""
+    if tensor is None:
+        return None
+    part = tensor.to_local() if hasattr(tensor, "to_local") else tensor
+    return part.detach().clone(memory_format=torch.contiguous_format)
+
+
+def parallel(impl: Implementation, name: str, whole: nn.Module, options: Options | None = None) -> Parallel:
+    """The layer `name` of the contract for the unsharded module `whole`; called on all ranks at once.
+
+    Raises `NotProvided` where the implementation has none, or not with these options.
+    """
+    options = options or Options()
+    target = impl.get(name)
+    for option, value in _wanted(options).items():
+        if value and not takes(target, option):
+            raise NotProvided(impl.reason(name) or f"{impl.name}'s {name} has no {option}")
+    available = _available(target, options)
+    if takes(target, "weight") and takes(target, "tensor"):
+        return _of_function(impl, name, whole, options, available)
+    sizes = _sizes(whole)
+    if not takes(target, "module") and any(takes(target, size) for size in sizes):
+        return _of_sizes(impl, name, whole, options, available | sizes)
+    made = impl.call(name, module=whole, num_heads=getattr(whole, "num_heads", None), **available)
+    layer = Parallel(impl, whole if made is None else made, options, whole)
+    if name == "RowParallelLinear":
+        _find_out_its_input(layer, target)
+    return layer
+
+
+def _wanted(options: Options) -> dict[str, bool]:
+    """Options that differ from what a layer without them can be taken to do."""
+    return {
+        "sequence_parallel": options.sequence_parallel,
+        "gather_output": options.gather_output,
+        "input_is_parallel": not options.input_is_parallel,
+    }
+
+
+def pair(impl: Implementation, whole: nn.Module, plan: Mapping[str, str], options: Options | None = None) -> Parallel:
+    """`whole` with the linear layers that `plan` names replaced by the implementation's column and row layers."""
+    options = options or Options()
+    names = {"column": "ColumnParallelLinear", "row": "RowParallelLinear"}
+    made = copy.deepcopy(whole)
+    forms = set()
+    for path, cut in plan.items():
+        layer = parallel(impl, names[cut], made.get_submodule(path), options)
+        if cut == "row" and layer.takes_whole_input:
+            raise NotProvided(f"{impl.name}'s RowParallelLinear takes the whole input: a pair would gather in between")
+        forms.add(layer.form)
+        home, _, attribute = path.rpartition(".")
+        setattr(made.get_submodule(home), attribute, layer)
+    composed = Parallel(impl, made, options, whole)
+    composed.form = "function" if "function" in forms else next(iter(forms))
+    return composed
+
+
+# -- the three forms ---------------------------------------------------------------------------------------------------
+
+
+def _available(target: Any, options: Options) -> dict[str, Any]:
+    group = options.group
+    values = {
+        "rank": dist.get_rank(group),
+        "world_size": dist.get_world_size(group),
+        "group": group,
+        "gather_output": options.gather_output,
+        "input_is_parallel": options.input_is_parallel,
+        "sequence_parallel": options.sequence_parallel,
+        "sequence_dim": SEQUENCE_DIM,
+        "plan": options.plan,
+    }
+    return values | ({"device_mesh": _mesh(group)} if takes(target, "device_mesh") else {})
+
+
+def _mesh(group: dist.ProcessGroup | None) -> Any:
+    from torch.distributed.device_mesh import DeviceMesh
+
+    return DeviceMesh.from_group(group or dist.group.WORLD, "cpu")  # type: ignore[arg-type]
+
+
+def _sizes(whole: Any) -> dict[str, Any]:
+    if isinstance(whole, nn.Linear):
+        bias = whole.bias is not None
+        return {"in_features": whole.in_features, "out_features": whole.out_features, "bias": bias}
+    if isinstance(whole, nn.Embedding):
+        return {"num_embeddings": whole.num_embeddings, "embedding_dim": whole.embedding_dim}
+    if hasattr(whole, "up"):
+        sizes = {"hidden_size": whole.up.in_features, "ffn_size": whole.up.out_features}
+        return sizes | {"activation": whole.activation, "bias": whole.up.bias is not None}
+    return {}
+
+
+def _of_sizes(
+    impl: Implementation, name: str, whole: nn.Module, options: Options, available: dict[str, Any]
+) -> Parallel:
+    target = impl.get(name)
+    if available.get("bias") is False and not takes(target, "bias"):
+        raise NotProvided(f"{impl.name}'s {name} always has a bias")
+    layer = Parallel(impl, impl.call(name, **available), options, whole)
+    layer.form = "sizes"
+    layer.activation_is_known = not hasattr(whole, "up") or takes(target, "activation")
+    with torch.no_grad():
+        _fill(layer, whole, name, options.group)
+    if name == "RowParallelLinear":
+        _find_out_its_input(layer, target)
+    return layer
+
+
+def _fill(layer: Parallel, whole: Any, name: str, group: dist.ProcessGroup | None) -> None:
+    """Give the shards of a layer that was built from sizes the values of the whole, by their shapes."""
+    matrices = {key: p for key, p in layer.shards().items() if p.dim() == 2}
+    vectors = [p for p in layer.shards().values() if p.dim() == 1]
+    if name == "ParallelMLP":
+        first, second = sorted(matrices, key=lambda key: bool(_SECOND.search(key)))[:2]
+        _fill_linear(whole.up, 0, matrices[first], vectors, group)
+        _fill_linear(whole.down, 1, matrices[second], vectors, group)
+    else:
+        if len(matrices) != 1:
+            raise UnusableResult(f"{name} has {len(matrices)} matrices, where a layer built from sizes has one weight")
+        (matrix,) = matrices.values()
+        _fill_linear(whole, 1 if name == "RowParallelLinear" else 0, matrix, vectors, group)
+
+
+def _fill_linear(whole: Any, dim: int, matrix: Tensor, vectors: list[Tensor], group: dist.ProcessGroup | None) -> None:
+    source = whole.weight.detach()
+    shard = matrix if matrix.shape[1 - dim] == source.shape[1 - dim] else matrix.T  # (in, out), as some keep it
+    if shard.shape[1 - dim] != source.shape[1 - dim]:
+        raise UnusableResult(f"a shard of shape {list(matrix.shape)} is no part of a weight {list(source.shape)}")
+    start = starts(shard.shape[dim], group)
+    _put(shard, source, dim, start)
+    bias: Any = getattr(whole, "bias", None)
+    for vector in vectors if bias is not None else []:
+        if dim == 0 and len(vector) == shard.shape[0]:
+            _put(vector, bias.detach(), 0, start)
+        elif dim == 1 and len(vector) == len(bias):
+            vector.copy_(bias.detach())
+
+
+def _put(shard: Tensor, whole: Tensor, dim: int, start: int) -> None:
+    """Copy the slice of `whole` that begins at `start`; what a shard has beyond the end of it is padding."""
+    count = max(0, min(shard.shape[dim], whole.shape[dim] - start))
+    shard.zero_()
+    shard.narrow(dim, 0, count).copy_(whole.narrow(dim, min(start, whole.shape[dim]), count))
+
+
+def starts(size: int, group: dist.ProcessGroup | None) -> int:
+    """Where this rank's part begins, if the parts of the ranks, of these sizes, lie side by side."""
+    sizes = [torch.zeros(1, dtype=torch.int64) for _ in range(dist.get_world_size(group))]
+    dist.all_gather(sizes, torch.tensor([size]), group=group)
+    return sum(int(other) for other in sizes[: dist.get_rank(group)])
+
+
+def _of_function(impl: Implementation, name: str, whole: Any, options: Options, available: dict[str, Any]) -> Parallel:
+    dim = 1 if name == "RowParallelLinear" else 0
+    layer = Parallel(impl, _Function(impl, name, whole, dim, available), options, whole)
+    layer.form = "function"
+    if name == "RowParallelLinear" and not takes(impl.get(name), "input_is_parallel"):
+        layer.takes_whole_input = False
+    return layer
+
+
+class _Function(nn.Module):
+    """A function of tensors as a layer: the suite keeps the shards."""
+
+    def __init__(self, impl: Implementation, name: str, whole: Any, dim: int, available: dict[str, Any]) -> None:
+        super().__init__()
+        size, world_size = whole.weight.shape[dim], available["world_size"]
+        if size % world_size:
+            raise NotProvided(f"{name} is a function of shards, and {world_size} ranks cannot share {size} equally")
+        self.weight = _piece(whole.weight, dim, available)
+        bias = getattr(whole, "bias", None)
+        self.bias = None if bias is None else _piece(bias, None if dim else 0, available)
+        self._call: Callable[..., Any] = lambda x: impl.call(
+            name, tensor=x, weight=self.weight, bias=self.bias, **available
+        )
+
+    def forward(self, x: Tensor) -> Any:
+        return self._call(x)
+
+
+def _piece(parameter: Tensor, dim: int | None, available: Mapping[str, Any]) -> nn.Parameter:
+    value = parameter.detach()
+    value = value if dim is None else value.chunk(available["world_size"], dim)[available["rank"]]
+    return nn.Parameter(value.clone(), requires_grad=parameter.requires_grad)
+
+
+# -- what layers take and give -----------------------------------------------------------------------------------------
+
+
+def _find_out_its_input(layer: Parallel, target: Any) -> None:
+    """Whether a row-parallel layer without an option for it cuts its input itself: it then takes a whole one."""
+    if takes(target, "input_is_parallel"):
+        return
+    if layer._options.sequence_parallel:
+        layer.takes_whole_input = False
+        return
+    trial = torch.zeros(2, 2, layer._in_features)
+    try:
+        with torch.no_grad():
+            layer(trial)
+        layer.takes_whole_input = True
+    except (RuntimeError, ValueError, AssertionError):  # on every rank alike: its weight is too narrow
+        layer.takes_whole_input = False
+
+
+def _one(out: Any) -> Tensor:
+    """The output, of those that give a bias that was not added beside it, and of DTensors."""
+    if isinstance(out, tuple) and out and isinstance(out[0], Tensor):
+        out = out[0] if len(out) == 1 or out[1] is None else out[0] + out[1]
+    if not isinstance(out, Tensor):
+        raise UnusableResult(f"the layer returned {type(out).__name__}, not a tensor")
+    found: Tensor = out.to_local() if hasattr(out, "to_local") else out
+    return found
+
+
+def _parameters(layer: nn.Module) -> dict[str, Tensor]:
+    """Those of a module, or of whatever else is called like one."""
+    found: dict[str, Tensor] = dict(layer.named_parameters())
+    inner = getattr(layer, "inner", None)
+    if not found and inner is not None and not isinstance(inner, nn.Module):
+        held = vars(inner) if hasattr(inner, "__dict__") else {}
+        found = {name: value for name, value in held.items() if isinstance(value, Tensor) and value.is_leaf}
+    return found
