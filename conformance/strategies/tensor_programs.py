@@ -192,6 +192,7 @@ def traffic(ctx: RankContext, fields: Mapping[str, Any], depth: int) -> dict[str
     kept = [p for layer in layers for key, p in layer.shards().items()]
     return {
         "form": layers[0].form,
+        "takes_whole": layers[0].takes_whole_input,
         "out_width": y.shape[-1],
         "small_bytes": sum(_there(local(p)).nbytes for p in kept if p.dim() == 1),
     }
