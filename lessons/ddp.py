@@ -33,7 +33,7 @@ from typing import Any
 
 from fixtures.world.outcome import RanksFailed
 from impls.locate import ImplementationError, locate
-from lessons.ddp_observed import MAX_SPREAD, Run, Seen, faults, gradient_faults, seen_of
+from lessons.ddp_observed import MAX_SPREAD, Run, Seen, faults, gradient_faults, seen_of, shown
 from lessons.ddp_worker import Settings, constants, round_trip, work
 from lessons.progress import counted
 from lessons.ranks import Say, ranks_of
@@ -43,7 +43,6 @@ OUTPUT = Path("outputs/ddp-demo.json")
 MOST_RANKS, MOST_STEPS, MOST_ROWS = 8, 10_000, 4_096
 USUAL: Mapping[str, Any] = {"world_size": 2, "backend": "gloo", "num_steps": 6, "batch_size": 8}
 BACKENDS = ("gloo", "nccl")
-SHOWN_STEPS = 10
 
 
 class Unusable(ValueError):
@@ -178,7 +177,7 @@ def told(seen: Seen, trip: Mapping[str, Any]) -> Iterator[str]:
     yield ""
     yield f"{'step':>5} {'loss':>10} {'|gradient|':>11}   after the all-reduce"
     count = min(len(seen.losses), len(seen.gradient_norms))
-    for step in sorted({round(i * (count - 1) / max(1, SHOWN_STEPS - 1)) for i in range(SHOWN_STEPS)} - {-1}):
+    for step in shown(count):
         yield f"{step + 1:>5} {seen.losses[step]:>10.6f} {seen.gradient_norms[step]:>11.6f}"
     yield ""
     for rank, total in enumerate(seen.parameter_sums):

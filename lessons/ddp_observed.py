@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -78,12 +79,12 @@ class Seen:
     @functools.cached_property
     def gradient_difference(self) -> float:
         """The largest, in any step, of the gradient that a rank applied to that of one process on the global batch."""
-        apart = [0.0]
+        apart: list[float] = []
         for rank in self.ranks:
             for step, applied in enumerate(_applied(rank)[: self.settings.num_steps]):
                 expected = gradient(rank.points[step], self.settings, step)
                 apart.append(float((applied - expected).abs().max()))
-        return max(apart, key=lambda value: float("inf") if value != value else value)
+        return math.nan if not apart or any(map(math.isnan, apart)) else max(apart)
 
     @functools.cached_property
     def gradient_bound(self) -> float:
@@ -118,9 +119,9 @@ class Seen:
 
     @property
     def loss_difference(self) -> float:
-        """The largest, in any step, between the ranks and one process; NaN when any loss is."""
-        pairs = zip(self.losses, self.single_losses, strict=False)
-        return max((abs(a - b) for a, b in pairs), key=lambda value: float("inf") if value != value else value)
+        """The largest, in any step, between the ranks and one process; NaN when any loss is, or none is there."""
+        apart = [abs(a - b) for a, b in zip(self.losses, self.single_losses, strict=False)]
+        return math.nan if not apart or any(map(math.isnan, apart)) else max(apart)
 
     @property
     def loss_bound(self) -> float:
@@ -184,6 +185,11 @@ def loss_faults(seen: Seen) -> Iterator[str]:
             f"{seen.loss_difference:.3g} at most, where rounding explains {seen.loss_bound:.1e}. "
             "See: pytest --claim=loop.step"
         )
+
+
+def shown(count: int, rows: int = 10) -> list[int]:
+    """Which of `count` steps to print: evenly spread, the first and the last among them."""
+    return sorted({round(i * (count - 1) / max(1, rows - 1)) for i in range(min(rows, count))} | set(range(count)[-1:]))
 
 
 # -- a single process --------------------------------------------------------------------------------------------------

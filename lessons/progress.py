@@ -40,3 +40,18 @@ def _show(what: str, total: int, file: Path, done: threading.Event, stream: Text
         stream.flush()
     stream.write("\r" + " " * len(line) + "\r")
     stream.flush()
+
+
+@contextlib.contextmanager
+def during(what: str, stream: TextIO | None = None) -> Iterator[None]:
+    """Say what is going on while it does."""
+    stream = stream or sys.stderr
+    if stream.isatty():
+        stream.write(f"\r{what} …")
+        stream.flush()
+    try:
+        yield
+    finally:
+        if stream.isatty():
+            stream.write("\r" + " " * (len(what) + 2) + "\r")
+            stream.flush()
