@@ -23,13 +23,14 @@ from typing import Any
 from impls.contract.collectives import Collectives
 from impls.contract.cures import Cures
 from impls.contract.data_parallel import DataParallelBlock
+from impls.contract.network import NetworkBlock
 from impls.contract.pipelines import BubblesBlock, PipelineBlock, SchedulesBlock
 from impls.contract.sharding import FullyShardBlock, MixedPrecisionBlock, ShardedOptimizerBlock, Zero2Block
 from impls.contract.spellings import ALIASES, FURTHER_ORDERS
 from impls.contract.tensor_parallel import TensorParallelBlock
 
 # Blocks to come. Nothing is looked for in them yet.
-FUTURE_BLOCKS = ("network", "advisor")
+FUTURE_BLOCKS = ("advisor",)
 
 PROTOCOLS: Mapping[str, type] = {
     "collectives": Collectives,
@@ -42,6 +43,7 @@ PROTOCOLS: Mapping[str, type] = {
     "bubbles": BubblesBlock,
     "pipeline": PipelineBlock,
     "tensor_parallel": TensorParallelBlock,
+    "network": NetworkBlock,
     "cures": Cures,
 }
 

@@ -34,6 +34,8 @@ from impls.reference.loop import (
     train,
 )
 from impls.reference.mixed_precision import MixedPrecision
+from impls.reference.network.formulas import crossover_bytes, ring_time, tree_time
+from impls.reference.network.steps import tensor_parallel_time
 from impls.reference.pipeline.bubbles import (
     bubble_1f1b,
     bubble_dualpipe,
@@ -82,6 +84,7 @@ __all__ = [
     "bubble_fraction",
     "bubble_zero_bubble",
     "copy_to_region",
+    "crossover_bytes",
     "cure_fsdp_70b_over_80gb",
     "cure_missing_broadcast",
     "cure_pipeline_send_send",
@@ -100,14 +103,17 @@ __all__ = [
     "ring_allgather",
     "ring_allreduce",
     "ring_reduce_scatter",
+    "ring_time",
     "scatter_to_region",
     "shard_gradients",
     "sum_gradients",
     "tensor_parallel",
+    "tensor_parallel_time",
     "train",
     "train_step",
     "tree_allreduce",
     "tree_broadcast",
+    "tree_time",
     "zb_h1",
     "zb_h2",
     "zbv",
