@@ -80,6 +80,14 @@ def local(tensor: Tensor | None) -> Tensor | None:
     return part.detach().clone(memory_format=torch.contiguous_format)
 
 
+def gradient(parameter: Tensor) -> Tensor | None:
+    """What this rank has of a parameter's gradient, a DTensor's in the layout of the parameter, as optimizers have it."""
+    found: Any = parameter.grad
+    if hasattr(found, "placements") and hasattr(parameter, "placements"):
+        found = found.redistribute(placements=parameter.placements)
+    return local(found)
+
+
 def parallel(impl: Implementation, name: str, whole: nn.Module, options: Options | None = None) -> Parallel:
     """The layer `name` of the contract for the unsharded module `whole`; called on all ranks at once.
 

@@ -154,6 +154,7 @@ def bounds(case: Case, exact: Yardstick, half: int = 0, *, bits: bool, **how: An
     """
     found = exact.tensors()
     if bits:
+        assert not case.steps, "a step of a learning rate below 1 leaves the integers"
         limit = 2.0 ** MANTISSA_BITS[torch.float32]
         assert all(float(value.abs().max()) < limit / 16 for value in found.values()), "too large to be exact"
         return dict.fromkeys(found, 0.0)

@@ -16,6 +16,7 @@ from conformance.strategies.tensor_shards import locate
 from fixtures import blocks
 from fixtures.world.context import RankContext
 from impls.parallel import SEQUENCE_DIM, Options, Parallel, local, pair, parallel, starts
+from impls.parallel import gradient as gradient_of
 
 AT_REST = "at rest"
 COMMON_GRADIENT = ("reduce_from_region", "gather_from_region")  # their outputs are whole: the loss is the same
@@ -50,7 +51,7 @@ def values(ctx: RankContext, fields: Mapping[str, Any]) -> dict[str, Any]:
         "input_gradients": gradients,
         "start": at_first,
         "parameters": {key: local(p) for key, p in layer.shards().items()},
-        "gradients": {key: local(p.grad) for key, p in layer.shards().items()},
+        "gradients": {key: gradient_of(p) for key, p in layer.shards().items()},
         "learns": [key for key, p in layer.shards().items() if p.requires_grad],
         "form": layer.form,
         "knows_activation": layer.activation_is_known,

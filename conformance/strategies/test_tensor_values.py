@@ -76,7 +76,7 @@ def test_a_layer_that_is_used_twice_in_one_pass(subject: Subject, judge: Judge, 
 def test_a_frozen_weight_learns_nothing_and_hinders_nothing(
     subject: Subject, judge: Judge, way: str, when: str
 ) -> None:
-    judge_case(subject, judge, case_of(way, frozen="up.weight", frozen_after=when == "after", steps=1), 2)
+    judge_case(subject, judge, case_of(way, frozen="up.weight", frozen_after=when == "after", steps=1, exact=False), 2)
 
 
 @pytest.mark.parametrize("way", ways(CLAIM, "column", *HIDDEN, "attention", tier=Tier.CONTRACT))
@@ -117,39 +117,6 @@ def test_with_the_sequence_cut_everything_is_as_without(
 ) -> None:
     case = case_of(way, exact=False, sequence_parallel=True, shape=(2, 2 * world_size), steps=1)
     judge_case(subject, judge, case, world_size)
-
-
-# -- dropout -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("way", ways(CLAIM, "attention", "whole-attention", tier=Tier.CONTRACT))
-@pytest.mark.parametrize("world_size", [2, 3])
-def test_heads_of_different_ranks_drop_different_elements(
-    subject: Subject, judge: Judge, way: str, world_size: int
-) -> None:
-    num_heads, per_rank = 2 * world_size, 2
-    outcomes = subject.run(programs.dropped, world_size, way, num_heads, 4, 12)
-    heads = outcomes[0].value["heads"]  # [batch, sequence, heads, head_dim]
-    if bool((heads[..., 0, :2] == outcomes[0].value["quiet"].unflatten(-1, (num_heads, 4))[..., 0, :2]).all()):
-        judge.violated("in training mode nothing is dropped", expected="half of the probabilities", observed="none")
-    for rank in range(1, world_size):
-        own, other = heads[..., :per_rank, :], heads[..., rank * per_rank : (rank + 1) * per_rank, :]
-        if torch.equal(own, other):
-            judge.violated(
-                f"the heads of rank {rank} drop exactly what those of rank 0 do: N independent draws have become one",
-                expected="other elements on each rank, from generators in the same state",
-                observed="the same elements",
-                outcomes=outcomes,
-            )
-    after = [value["after"] for value in outcomes.values]
-    judge.that(expect.ranks_agree(after, "what torch draws after the layer"), outcomes=outcomes)
-    judge.that(expect.ranks_agree([value["heads"] for value in outcomes.values], "the output"), outcomes=outcomes)
-
-
-@pytest.mark.parametrize("way", ways(CLAIM, "block", tier=Tier.CONTRACT))
-def test_dropout_outside_the_regions_agrees(subject: Subject, judge: Judge, way: str) -> None:
-    outcomes = subject.run(programs.dropped_outside, 2, 24, 48)
-    judge.that(expect.ranks_agree(outcomes.values, "the output of the block"), outcomes=outcomes)
 
 
 # -- operators ---------------------------------------------------------------------------------------------------------

@@ -21,12 +21,21 @@ from impls.torch_native.data_parallel import (
 from impls.torch_native.fsdp import fully_shard
 from impls.torch_native.manifest import MANIFEST
 from impls.torch_native.pipelining import train_step
+from impls.torch_native.tensor_parallel import (
+    ColumnParallelLinear,
+    RowParallelLinear,
+    VocabParallelEmbedding,
+    tensor_parallel,
+)
 from impls.torch_native.zero import ShardedOptimizer
 
 __all__ = [
     "MANIFEST",
+    "ColumnParallelLinear",
     "DataParallel",
+    "RowParallelLinear",
     "ShardedOptimizer",
+    "VocabParallelEmbedding",
     "all_gather",
     "all_reduce",
     "average_gradients",
@@ -38,6 +47,7 @@ __all__ = [
     "reduce_scatter",
     "shard_gradients",
     "sum_gradients",
+    "tensor_parallel",
     "train",
     "train_step",
 ]

@@ -15,6 +15,17 @@ MANIFEST: dict[str, Any] = {
             "reason": "broadcast on gloo takes a strided parameter for a dense one and copies the wrong elements.",
             "source": "torch 2.13 ProcessGroupGloo, measured; call .contiguous() first",
         },
+        "strategies.tensor.dropout": {
+            "reason": "parallelize_module gives attention plain tensors between its linear layers, and dropout on them "
+            "draws from the one generator: equal states drop equal places of different heads. Seed the ranks "
+            "differently around it, or use DTensors all the way through on a device whose generator they can offset.",
+            "source": "torch 2.13 torch/distributed/tensor/parallel/style.py (use_local_output), _random.py; measured",
+        },
+        "strategies.tensor.memory": {
+            "reason": "the gradient of an embedding under RowwiseParallel is a replicated DTensor: whole on every rank, "
+            "though the weight is 1/N. Linear layers' gradients are 1/N.",
+            "source": "torch 2.13 torch/distributed/tensor/_ops/_embedding_ops.py, measured",
+        },
         "zero.comm.1": {
             "reason": "ZeroRedundancyOptimizer takes gradients that are all-reduced, as DDP does, and owners broadcast "
             "whole parameters: 2T(N-1)/N and about T(N-1)/N more, 2.1 to 2.5 T on 4 ranks, where a "
