@@ -81,7 +81,7 @@ def local(tensor: Tensor | None) -> Tensor | None:
 
 
 def gradient(parameter: Tensor) -> Tensor | None:
-    """What this rank has of a parameter's gradient, a DTensor's in the layout of the parameter, as optimizers have it."""
+    """What this rank has of a parameter's gradient, a DTensor's in the parameter's layout, as optimizers have it."""
     found: Any = parameter.grad
     if hasattr(found, "placements") and hasattr(parameter, "placements"):
         found = found.redistribute(placements=parameter.placements)

@@ -22,7 +22,7 @@ MANIFEST: dict[str, Any] = {
             "source": "torch 2.13 torch/distributed/tensor/parallel/style.py (use_local_output), _random.py; measured",
         },
         "strategies.tensor.memory": {
-            "reason": "the gradient of an embedding under RowwiseParallel is a replicated DTensor: whole on every rank, "
+            "reason": "the gradient of an embedding under RowwiseParallel is a replicated DTensor: whole on each rank, "
             "though the weight is 1/N. Linear layers' gradients are 1/N.",
             "source": "torch 2.13 torch/distributed/tensor/_ops/_embedding_ops.py, measured",
         },
