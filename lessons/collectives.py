@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _unusable(options: argparse.Namespace) -> str:
     if not 2 <= options.world_size <= MOST_RANKS:
-        return f"--world-size {options.world_size}: a mesh needs 2 ranks at least, and this lesson runs {MOST_RANKS}"
+        return f"--world-size {options.world_size}: a mesh needs 2 ranks at least, here {MOST_RANKS} at most"
     if not 1 <= options.numel <= MOST_ELEMENTS:
         return f"--numel {options.numel}: give a number of elements from 1 to {MOST_ELEMENTS:,}"
     try:

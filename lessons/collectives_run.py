@@ -166,8 +166,8 @@ def over_queues(ctx: RankContext, name: str, world_size: int, numel: int) -> dic
     missing: list[str] = []
 
     def play(rank: int) -> None:
-        tensor = pattern(numel, rank)
         try:
+            tensor = pattern(numel, rank)
             given: dict[str, Any] = {"mesh": ends[rank], "rank": rank, "world_size": world_size, "tensor": tensor}
             result = impl.call(name, **given, src=world_size - 1)
             read = flat_tensor if name in ("ring_allgather", "ring_reduce_scatter") else one_tensor

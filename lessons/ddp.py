@@ -72,8 +72,7 @@ def run(options: argparse.Namespace) -> int:
         print(error, file=sys.stderr)
         return 2
     except RanksFailed as failed:
-        print(f"The lesson came to no end: {failed}", file=sys.stderr)
-        print(_untouched(options), file=sys.stderr)
+        print("\n".join(filter(None, [f"The lesson came to no end: {failed}", _untouched(options)])), file=sys.stderr)
         return 1
 
 
@@ -97,7 +96,7 @@ def perform(options: argparse.Namespace, on_ranks: Run, home: Path | None = None
         else:
             say(f"\nThe figures are in {path}")
     if wrong:
-        say("\n" + "\n".join([*wrong, _untouched(options)]))
+        say("\n" + "\n".join(filter(None, [*wrong, _untouched(options)])))
     return 1 if wrong else 0
 
 

@@ -188,8 +188,8 @@ def loss_faults(seen: Seen) -> Iterator[str]:
 
 
 def shown(count: int, rows: int = 10) -> list[int]:
-    """Which of `count` steps to print: evenly spread, the first and the last among them."""
-    return sorted({round(i * (count - 1) / max(1, rows - 1)) for i in range(min(rows, count))} | set(range(count)[-1:]))
+    """Which of `count` steps to print: all, or ten evenly spread, the first and the last among them."""
+    return list(range(count)) if count <= rows else [round(i * (count - 1) / (rows - 1)) for i in range(rows)]
 
 
 # -- a single process --------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]  # ships no types
 import pytest
+import torch
 
 from conformance.checks import Judge, Subject, claim
 from conformance.expect import Comparison
@@ -196,8 +197,6 @@ def test_the_group_runs_on_gloo_unless_told_otherwise(subject: Subject, judge: J
         message="backend of the group in which each rank trained",
         outcomes=command.outcomes,
     )
-    import torch
-
     if torch.cuda.device_count() >= AS_TAUGHT["world_size"]:
         return
     refused = _command(subject, tmp_path, "--no-write", "--backend=nccl")
@@ -237,7 +236,7 @@ def test_each_rank_reads_eight_rows_a_step_unless_told_otherwise(
         judge.violated("no rank made a step", expected="8 rows a step", outcomes=command.outcomes)
     judge.expect(
         sizes,
-        dict.fromkeys(sizes, [AS_TAUGHT["batch_size"]]),
+        {rank: [AS_TAUGHT["batch_size"]] for rank in sizes},
         message="rows that reached the model of each rank in a step",
         examples=sum(rank.num_steps for rank in command.seen.ranks),
         outcomes=command.outcomes,
