@@ -112,7 +112,7 @@ PIECE_BYTES = 2**20
 
 def digests(tensor: Tensor) -> list[str]:
     """A fingerprint of each MiB of a tensor of real numbers, so that large ones need not cross."""
-    memory = memoryview(tensor.detach().contiguous().flatten().view(torch.uint8).numpy())
+    memory = tensor.detach().contiguous().flatten().view(torch.uint8).numpy().data
     pieces = range(0, len(memory), PIECE_BYTES)
     return [hashlib.blake2b(memory[at : at + PIECE_BYTES], digest_size=8).hexdigest() for at in pieces]
 

@@ -137,7 +137,7 @@ def _judge_scatter(subject: Subject, judge: Judge, name: str, world_size: int, n
             outcomes=outcomes,
         )
     padded = torch.cat([total, torch.zeros(sum(parts) - numel)])
-    for rank, (found, part) in enumerate(zip(outcomes.values, padded.split(parts), strict=True)):
+    for rank, (found, part) in enumerate(zip(outcomes.values, torch.split(padded, parts), strict=True)):
         _judge_pieces(judge, f"rank {rank} of {world_size}, part {rank} of {numel:,} elements", found, part, outcomes)
     _told(judge, numel, world_size, "each rank's part of the sum")
 

@@ -15,6 +15,11 @@ MANIFEST: dict[str, Any] = {
             "reason": "broadcast on gloo takes a strided parameter for a dense one and copies the wrong elements.",
             "source": "torch 2.13 ProcessGroupGloo, measured; call .contiguous() first",
         },
+        "collectives.reduce-scatter.use": {
+            "reason": "ZeroRedundancyOptimizer takes gradients that DDP has all-reduced: every rank has all sums. "
+            "fully_shard scatters them.",
+            "source": "torch 2.13 torch/distributed/optim/zero_redundancy_optimizer.py, measured",
+        },
         "strategies.tensor.dropout": {
             "reason": "parallelize_module gives attention plain tensors between its linear layers, and dropout on them "
             "draws from the one generator: equal states drop equal places of different heads. Seed the ranks "
