@@ -170,7 +170,7 @@ def _of_parameters(compared: Compared) -> Iterator[Named]:
                 Comparison(
                     matches=False,
                     expected=f"{expect.show(whole)}, on one rank at least",
-                    observed="None or zeros" if lines else "no rank has all of it",
+                    observed="right for some lines, others are on no rank" if lines else "no rank has a right one",
                 ),
             )
 

@@ -96,7 +96,10 @@ def _input(layer: Parallel, case: Case, whole: Tensor, group: dist.ProcessGroup 
         x = _part(x, SEQUENCE_DIM, x.shape[SEQUENCE_DIM] // dist.get_world_size(group), group)
     if case.kind == "row" and not layer.takes_whole_input:
         matrix = next(_there(local(p)) for p in layer.shards().values() if p.dim() == 2)
-        x = _part(x, -1, matrix.numel() // case.width, group)
+        size = matrix.numel() // case.width
+        if size == case.inner:  # it keeps the whole weight, and takes a part of the input all the same
+            size = x.chunk(dist.get_world_size(group), -1)[dist.get_rank(group)].shape[-1]
+        x = _part(x, -1, size, group)
     x = x.clone()
     return x.requires_grad_(case.needs_input_gradient) if x.is_floating_point() else x
 

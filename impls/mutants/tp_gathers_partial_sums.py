@@ -29,4 +29,4 @@ class RowParallelLinear(right.RowParallelLinear):
     """As the reference, but for the fault."""
 
     def _leave(self, out: Tensor) -> Tensor:
-        return Gathered.apply(out, self.group)
+        return super()._leave(out) if self.sequence_parallel else Gathered.apply(out, self.group)

@@ -17,5 +17,5 @@ class ParallelMLP(right.ParallelMLP):
     def __init__(self, module: nn.Module, group=None, sequence_parallel: bool = False, sequence_dim: int = 1) -> None:
         super().__init__(module, group, sequence_parallel, sequence_dim)
         rank = dist.get_rank(group)
-        self.up.weight = nn.Parameter(parts_of(module.up.weight.detach(), group, 0)[rank])
+        self.up.weight = nn.Parameter(parts_of(module.up.weight.detach(), group, 0)[rank], self.up.weight.requires_grad)
         self.down.weight = nn.Parameter(parts_of(module.down.weight.detach(), group, 1)[rank])
