@@ -25,7 +25,7 @@ from pathlib import Path
 
 from fixtures.world.outcome import RanksFailed
 from impls.locate import ImplementationError, locate
-from lessons.ddp import MOST_RANKS, MOST_ROWS, MOST_STEPS
+from lessons.ddp import MOST_RANKS, MOST_ROWS, MOST_STEPS, too_large
 from lessons.ddp_observed import Run, Seen, faults, loss_faults, seen_of, shown
 from lessons.ddp_worker import Settings, work
 from lessons.progress import counted
@@ -49,16 +49,9 @@ def run(options: argparse.Namespace) -> int:
     if trouble := _unusable(options):
         print(trouble, file=sys.stderr)
         return 2
-    settings = Settings(
-        world_size=options.world_size,
-        backend="gloo",
-        num_steps=options.num_steps,
-        batch_size=options.batch_size,
-        seed=options.seed,
-    )
     try:
         with ranks_of(options.impl) as on_ranks:
-            seen = observe(settings, on_ranks)
+            seen = observe(_settings(options), on_ranks)
     except RanksFailed as failed:
         print(f"The lesson came to no end: {failed}", file=sys.stderr)
         return 1
@@ -82,6 +75,16 @@ def observe(settings: Settings, on_ranks: Run) -> Seen:
     return seen_of(outcomes.values, settings)
 
 
+def _settings(options: argparse.Namespace) -> Settings:
+    return Settings(
+        world_size=options.world_size,
+        backend="gloo",
+        num_steps=options.num_steps,
+        batch_size=options.batch_size,
+        seed=options.seed,
+    )
+
+
 def _unusable(options: argparse.Namespace) -> str:
     if not 2 <= options.world_size <= MOST_RANKS:
         return f"--world-size {options.world_size}: this lesson compares one process with 2 to {MOST_RANKS} ranks"
@@ -89,6 +92,8 @@ def _unusable(options: argparse.Namespace) -> str:
         if not 1 <= getattr(options, name) <= most:
             given = f"--{name.replace('_', '-')} {getattr(options, name)}"
             return f"{given}: this lesson takes a whole number from 1 to {most:,}"
+    if trouble := too_large(_settings(options)):
+        return trouble
     if options.plot and options.plot.suffix not in ENDINGS:
         return f"--plot {options.plot}: a picture is a .svg or a .png; give the path one of these endings"
     if options.plot and not options.plot.resolve().parent.is_dir():

@@ -22,25 +22,22 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
-import os
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from fixtures.world.outcome import RanksFailed
 from impls.locate import ImplementationError, locate
+from lessons.ddp_file import as_json, write
 from lessons.ddp_observed import MAX_SPREAD, Run, Seen, faults, gradient_faults, seen_of, shown
 from lessons.ddp_worker import Settings, constants, round_trip, work
 from lessons.progress import counted
 from lessons.ranks import Say, ranks_of
 
-SCHEMA = "ddp-demo.v1"
 OUTPUT = Path("outputs/ddp-demo.json")
-MOST_RANKS, MOST_STEPS, MOST_ROWS = 8, 10_000, 4_096
+MOST_RANKS, MOST_STEPS, MOST_ROWS = 8, 1_000, 4_096
+MOST_IN_ALL = 1_000_000  # rows of the data set, which every rank has
 USUAL: Mapping[str, Any] = {"world_size": 2, "backend": "gloo", "num_steps": 6, "batch_size": 8}
 BACKENDS = ("gloo", "nccl")
 
@@ -129,7 +126,10 @@ def resolved(options: argparse.Namespace, on_ranks: Run) -> Settings:
         for name in missing:
             given[name] = own.get(f"DEFAULT_{name.upper()}", USUAL[name])
     _check(argparse.Namespace(**{**vars(options), **given}), whose=f"{options.impl}'s default of ")
-    return Settings(seed=options.seed, **given)
+    settings = Settings(seed=options.seed, **given)
+    if trouble := too_large(settings):
+        raise Unusable(trouble)
+    return settings
 
 
 def _check(options: argparse.Namespace, whose: str = "") -> None:
@@ -147,6 +147,16 @@ def _check(options: argparse.Namespace, whose: str = "") -> None:
         )
     if not options.no_write and options.output.is_dir():
         raise Unusable(f"--output {options.output}: this is a folder; give the path of a file")
+
+
+def too_large(settings: Settings) -> str:
+    """Why there are too many rows to be kept on every rank; empty when there are not."""
+    if settings.num_rows <= MOST_IN_ALL:
+        return ""
+    return (
+        f"{settings.num_steps} steps of {settings.world_size} ranks with --batch-size {settings.batch_size} read "
+        f"{settings.num_rows:,} rows; this lesson has {MOST_IN_ALL:,} at most: take fewer steps or rows"
+    )
 
 
 def _num_devices() -> int:
@@ -201,42 +211,3 @@ def faults_of_round_trip(trip: Mapping[str, Any]) -> Iterator[str]:
             f"parameters that FSDP sharded and gathered are not what they were: they differ by "
             f"{trip['largest_difference']:.3g}. See: pytest --claim=strategies.fsdp.*"
         )
-
-
-# -- the file ----------------------------------------------------------------------------------------------------------
-
-
-def as_json(seen: Seen, trip: Mapping[str, Any], impl: str) -> dict[str, Any]:
-    """The contents of the file."""
-    return {
-        "schema": SCHEMA,
-        "impl": impl,
-        **dataclasses.asdict(seen.settings),
-        "parameter_sums": seen.parameter_sums,
-        "spread": seen.spread,
-        "largest_parameter_difference": seen.largest_parameter_difference,
-        "spread_without_all_reduce": seen.spread_without_all_reduce,
-        "losses": seen.losses,
-        "gradient_norms": seen.gradient_norms,
-        "gradient_difference": seen.gradient_difference,
-        "gradient_bound": seen.gradient_bound,
-        "fsdp_round_trip": None
-        if trip["reason"]
-        else {key: trip[key] for key in ("equal", "largest_difference", "num_parameters")},
-    }
-
-
-def write(figures: Mapping[str, Any], path: Path) -> None:
-    """Put the figures where they belong, all at once: whoever reads the path sees the old file or the new one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(figures, indent=2, allow_nan=False) + "\n"
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(name).chmod(0o644)
-        Path(name).replace(path)
-    except BaseException:
-        with suppress(OSError):
-            Path(name).unlink()
-        raise

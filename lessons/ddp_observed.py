@@ -19,8 +19,11 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from fixtures.world.outcome import Outcomes
 from impls.reference.loop import batch_slice
-from lessons.ddp_worker import FEATURES, HIDDEN, LEARNING_RATE, Notes, Noting, Settings, data
+from lessons import ddp_worker
+from lessons.ddp_notes import FEATURES, HIDDEN, Notes, Noting
+from lessons.ddp_worker import LEARNING_RATE, Settings
 
+data = functools.lru_cache(maxsize=2)(ddp_worker.data)  # read only, here
 Run = Callable[..., Outcomes]  # program, world_size, *arguments, like Subject.run
 MAX_SPREAD = 1e-3
 HALF_ULP = 2.0**-24  # relative, of a float32
@@ -74,15 +77,22 @@ class Seen:
     @functools.cached_property
     def gradient_norms(self) -> list[float]:
         """Step by step, of the gradient that rank 0's optimizer applied, after the all-reduce."""
-        return [float(applied.norm()) for applied in _applied(self.ranks[0])]
+        points = self.ranks[0].points.double()
+        return [float(applied.norm()) for applied in (points[:-1] - points[1:]) / LEARNING_RATE]
 
     @functools.cached_property
     def gradient_difference(self) -> float:
         """The largest, in any step, of the gradient that a rank applied to that of one process on the global batch."""
         apart: list[float] = []
-        for rank in self.ranks:
-            for step, applied in enumerate(_applied(rank)[: self.settings.num_steps]):
-                expected = gradient(rank.points[step], self.settings, step)
+        for step in range(min(self.settings.num_steps, *(rank.num_steps for rank in self.ranks))):
+            known: list[tuple[Tensor, Tensor]] = []  # ranks that are together share a point, and what is expected there
+            for rank in self.ranks:
+                point = rank.points[step]
+                expected = next((found for other, found in known if torch.equal(other, point)), None)
+                if expected is None:
+                    expected = gradient(point, self.settings, step)
+                    known.append((point, expected))
+                applied = (point.double() - rank.points[step + 1].double()) / LEARNING_RATE
                 apart.append(float((applied - expected).abs().max()))
         return math.nan if not apart or any(map(math.isnan, apart)) else max(apart)
 
@@ -225,14 +235,9 @@ def _loss(point: Tensor, rows: Sequence[int], settings: Settings) -> float:
 
 
 def _model(point: Tensor) -> nn.Module:
-    model = Noting(Notes(None))
+    model = Noting(Notes())
     vector_to_parameters(point.clone(), model.parameters())  # which become views of what they are given
     return model.layers.requires_grad_(True)
-
-
-def _applied(rank: Rank) -> Tensor:
-    """The gradients that its steps applied. [steps, parameters]"""
-    return (rank.points[:-1].double() - rank.points[1:].double()) / LEARNING_RATE
 
 
 def _foreign(seen: Seen, rank: int, step: int) -> bool:

@@ -1,7 +1,7 @@
-"""What a rank of lessons 48 and 77 does: train with the implementation's block, while a model of ours takes notes.
+"""What a rank of lessons 48 and 77 does: train a model that takes notes with the implementation's block.
 
-The notes are the rows that reached the model and its parameters before each step, so that losses, gradients and the
-number of steps follow from what happened, whatever the implementation says. Prints nothing.
+The whole worker is the implementation's where it has one; else it is put together from its wrapper or its functions.
+Prints nothing.
 """
 
 from __future__ import annotations
@@ -9,9 +9,8 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import gc
-import itertools
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -25,8 +24,8 @@ from impls.loading import Implementation
 from impls.normalise import Wrapped
 from impls.reference.loop import batch_slice
 from impls.stages import stage
+from lessons.ddp_notes import FEATURES, HIDDEN, Notes, Noting, steps_of
 
-FEATURES, HIDDEN = 8, 16
 LEARNING_RATE = 0.125  # a power of two: what a step moved, divided by it, is the gradient without another rounding
 OWN_START = 0.01  # by how much the ranks' models differ before they are broadcast, times the rank
 PROVIDERS = "train|DataParallel|broadcast_parameters"  # what can train: the worker, the wrapper, or two functions
@@ -47,41 +46,6 @@ class Settings:
     def num_rows(self) -> int:
         """Rows that all ranks read in all steps."""
         return self.num_steps * self.world_size * self.batch_size
-
-
-class Notes:
-    """What a model met: its parameters and the rows of each forward pass in training."""
-
-    def __init__(self, progress: Path | None) -> None:
-        self.points: list[Tensor] = []  # [parameters] each
-        self.rows: list[Tensor] = []  # [rows, FEATURES] each
-        self._progress = progress
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:  # a copy of the model notes where the model does
-        return self
-
-    def take(self, model: nn.Module, rows: Tensor) -> None:
-        """Note a forward pass that is about to happen."""
-        self.points.append(parameters_to_vector(model.parameters()).detach().cpu().clone())
-        self.rows.append(rows.detach().cpu().clone())
-        if self._progress is not None:
-            self._progress.write_text(str(len(self.points)))
-
-
-class Noting(nn.Module):
-    """A small network that keeps notes. [rows, FEATURES] to [rows, 1]"""
-
-    def __init__(self, notes: Notes) -> None:
-        super().__init__()
-        self.layers = nn.Sequential(nn.Linear(FEATURES, HIDDEN), nn.Tanh(), nn.Linear(HIDDEN, 1))
-        self.notes = notes
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Note what a training step is about to see, and go through the layers."""
-        if self.training and torch.is_grad_enabled():
-            self.notes.take(self, x)
-        out: Tensor = self.layers(x)
-        return out
 
 
 def data(settings: Settings) -> tuple[Tensor, Tensor]:
@@ -153,7 +117,7 @@ def _work(ctx: RankContext, settings: Settings, progress: Path | None) -> dict[s
         groups.append((dist.get_world_size(), dist.get_backend()))
     model = getattr(trained, "module", trained)
     final = parameters_to_vector((model if isinstance(model, nn.Module) else built[-1]).parameters())
-    points, rows = _steps(notes, final.detach().cpu())
+    points, rows = steps_of(notes, final.detach().cpu())
     return {
         "points": torch.stack(points),  # [steps + 1, parameters]
         "rows": [_numbers(seen, inputs) for seen in rows],
@@ -162,23 +126,10 @@ def _work(ctx: RankContext, settings: Settings, progress: Path | None) -> dict[s
     }
 
 
-def _steps(notes: Notes, final: Tensor) -> tuple[list[Tensor], list[Tensor]]:
-    """Parameters before each step and after the last, and the rows of each: forward passes between two changes."""
-    points, rows = [], []
-    passes = itertools.groupby(zip(notes.points, notes.rows, strict=True), key=lambda noted: noted[0].numpy().tobytes())
-    for _, group in passes:
-        members = list(group)
-        points.append(members[0][0])
-        rows.append(torch.cat([seen for _, seen in members]))
-    if points and torch.equal(points[-1], final):  # looked at once more, not trained on
-        return points, rows[:-1]
-    return [*points, final], rows
-
-
 def _numbers(seen: Tensor, inputs: Tensor) -> list[int]:
     """Which rows of the data set these are; -1 for one that is none of them."""
-    found = (seen[:, None, :].to(inputs.dtype) == inputs[None]).all(-1)  # [seen, rows]
-    return [int(row.nonzero()[0, 0]) if row.any() else -1 for row in found]
+    places = {tuple(row): number for number, row in enumerate(inputs.tolist())}
+    return [places.get(tuple(row), -1) for row in seen.to(inputs.dtype).tolist()]
 
 
 def _train(impl: Implementation, **given: Any) -> Any:

@@ -12,8 +12,9 @@ import pytest
 import torch
 
 from lessons.__main__ import find, main
+from lessons.ddp_notes import Notes, Noting
 from lessons.ddp_observed import Rank, Seen, descend, faults, gradient_faults, loss_faults
-from lessons.ddp_worker import LEARNING_RATE, Notes, Noting, Settings
+from lessons.ddp_worker import LEARNING_RATE, Settings
 
 ROOT = Path(__file__).resolve().parents[2]
 SVG = "{http://www.w3.org/2000/svg}"
@@ -23,7 +24,7 @@ SETTINGS = Settings(world_size=2, backend="gloo", num_steps=4, batch_size=3, see
 def _rank(number: int) -> Rank:
     """A rank that trains as one process does, and reads its own slices."""
     torch.manual_seed(5)
-    points = [torch.nn.utils.parameters_to_vector(Noting(Notes(None)).parameters()).detach()]
+    points = [torch.nn.utils.parameters_to_vector(Noting(Notes()).parameters()).detach()]
     for step in range(SETTINGS.num_steps):
         points.append(descend(points[-1], SETTINGS, [slice(step * 6, (step + 1) * 6)])[0])
     rows = [list(range(step * 6 + number * 3, step * 6 + number * 3 + 3)) for step in range(SETTINGS.num_steps)]
@@ -84,6 +85,7 @@ def test_steps_of_another_size_are_another_gradient_and_other_losses() -> None:
         (["--world-size=1"], "one process with 2 to 8 ranks"),
         (["--num-steps=0"], "--num-steps 0"),
         (["--batch-size=0"], "--batch-size 0"),
+        (["--batch-size=4096", "--num-steps=1000"], "read 16,384,000 rows"),
         (["--plot=curves.txt"], ".svg or a .png"),
         (["--plot=nowhere/curves.svg"], "make it first"),
         (["--impl=nobody"], "nobody"),

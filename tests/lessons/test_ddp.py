@@ -14,7 +14,7 @@ import jsonschema  # type: ignore[import-untyped]  # ships no types
 import pytest
 
 from fixtures.world.pool import WorldPool
-from lessons import ddp
+from lessons import ddp, ddp_file
 from lessons.__main__ import main
 from lessons.ddp_observed import Run, shown
 from tests.lessons.running import on_warm_ranks
@@ -39,6 +39,28 @@ class DataParallel:
             dist.all_reduce(parameter.grad)
 """
 AVERAGING = SUMMING + "            parameter.grad.div_(dist.get_world_size())\n"
+LOOKING = """
+import torch
+import torch.distributed as dist
+
+def worker(rank, world_size, init_file, model_fn, x, y, steps, batch_size, lr):
+    dist.init_process_group("gloo", init_method=f"file://{init_file}", rank=rank, world_size=world_size)
+    torch.manual_seed(3)
+    model = model_fn().eval()
+    for parameter in model.parameters():
+        dist.broadcast(parameter.data, src=0)
+    for step in range(steps):
+        begin = (step * world_size + rank) * batch_size
+        for rows in (slice(begin, begin + 3), slice(begin + 3, begin + batch_size)):
+            out = model(x[rows])
+            ((out - y[rows]) ** 2).sum().div(batch_size).backward()
+        for parameter in model.parameters():
+            dist.all_reduce(parameter.grad)
+            parameter.data -= lr * parameter.grad / world_size
+            parameter.grad = None
+        torch.nn.functional.mse_loss(model(x[:20]), y[:20])
+    dist.destroy_process_group()
+"""
 
 
 def _options(*arguments: str) -> argparse.Namespace:
@@ -101,6 +123,12 @@ def test_a_fault_is_status_1_and_leaves_the_old_file_alone(worlds: WorldPool, tm
     assert [found.read_text() for found in path.parent.iterdir()] == [OLD]
 
 
+def test_losses_that_a_worker_only_looks_at_are_no_steps(worlds: WorldPool, tmp_path: Path) -> None:
+    status, text = _perform(worlds, tmp_path, LOOKING, "--no-write")
+    assert status == 0, text
+    assert "6 steps of SGD" in text
+
+
 def test_no_write_makes_no_file_and_no_folder(worlds: WorldPool, tmp_path: Path) -> None:
     status, text = _perform(worlds, tmp_path, AVERAGING, "--no-write", "--world-size=3")
     assert (status, "spread 0" in text) == (0, True)
@@ -161,9 +189,9 @@ def test_figures_that_are_no_json_leave_the_old_file_and_nothing_else(tmp_path: 
     path = tmp_path / "figures.json"
     path.write_text(OLD)
     with pytest.raises(ValueError, match="JSON compliant"):
-        ddp.write({"spread": math.nan}, path)
+        ddp_file.write({"spread": math.nan}, path)
     assert [found.read_text() for found in tmp_path.iterdir()] == [OLD]
-    ddp.write({"spread": 0.0}, path)
+    ddp_file.write({"spread": 0.0}, path)
     assert [json.loads(found.read_text()) for found in tmp_path.iterdir()] == [{"spread": 0.0}]
 
 
