@@ -98,6 +98,8 @@ def parallel(impl: Implementation, name: str, whole: nn.Module, options: Options
     for option, value in _wanted(options).items():
         if value and not takes(target, option):
             raise NotProvided(impl.reason(name) or f"{impl.name}'s {name} has no {option}")
+    if options.group is not None and not takes(target, "group") and not takes(target, "device_mesh"):
+        raise NotProvided(f"{impl.name}'s {name} takes no group: it works on all ranks")
     available = _available(target, options)
     if takes(target, "weight") and takes(target, "tensor"):
         return _of_function(impl, name, whole, options, available)

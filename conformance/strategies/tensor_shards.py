@@ -77,7 +77,7 @@ def _found(value: Tensor, dim: int, known: Lines) -> list[Line | None] | None:
         if key in known:
             name, along, place = known[key]
             lines.append(Line(name=name, dim=along, index=place))
-        elif value.dim() > 1 and not any(key):
+        elif value.dim() > 1 and not any(key[1:]):
             lines.append(None)
         else:
             return None

@@ -102,18 +102,67 @@ class RowParallelLinear(nn.Module):
         return y if self.bias is None else y + self.bias
 
 
+class _GatherOnce(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, dim, group):
+        ctx.dim, ctx.group = dim, group
+        return funcol.all_gather_tensor(x.contiguous(), dim, group).clone()
+
+    @staticmethod
+    def backward(ctx, g):
+        return funcol.reduce_scatter_tensor(g.contiguous(), "sum", ctx.dim, ctx.group).clone(), None, None
+
+
+class LocalColumn(nn.Module):
+    """A column-parallel layer whose input somebody has made whole."""
+
+    def __init__(self, linear, group):
+        super().__init__()
+        self.weight = _cut(linear.weight, 0, group)
+        self.bias = None if linear.bias is None else _cut(linear.bias, 0, group)
+
+    def forward(self, x):
+        return F.linear(x, self.weight, self.bias)
+
+
+class OwnDropout(nn.Module):
+    """From a generator of this rank's own, made at the first use."""
+
+    def __init__(self, p, group):
+        super().__init__()
+        self.p, self.rank, self.generator = p, dist.get_rank(group), None
+
+    def forward(self, x):
+        if not self.training or not self.p:
+            return x
+        if self.generator is None:
+            self.generator = torch.Generator().manual_seed(torch.initial_seed() + self.rank + 1)
+        return x * (torch.rand(x.shape, generator=self.generator) >= self.p) / (1 - self.p)
+
+
 class TensorParallel(nn.Module):
     def __init__(self, model, plan, process_group=None, sp=False, seq_dim=1):
         super().__init__()
-        self.group = process_group
+        self.group = group = process_group or dist.group.WORLD
         for m in model.modules():
-            if hasattr(m, "num_heads") and m.num_heads % dist.get_world_size(process_group):
+            if hasattr(m, "num_heads") and m.num_heads % dist.get_world_size(group):
                 raise ValueError(f"{m.num_heads} heads")
         for name, cut in plan.items():
             home, _, attribute = name.rpartition(".")
-            kind = ColumnParallelLinear if cut == "column" else RowParallelLinear
-            layer = kind(model.get_submodule(name), process_group, sp, seq_dim)
-            setattr(model.get_submodule(home), attribute, layer)
+            linear = model.get_submodule(name)
+            row = cut == "row"
+            made = RowParallelLinear(linear, group, sp, seq_dim) if row else LocalColumn(linear, group)
+            setattr(model.get_submodule(home), attribute, made)
+        for home in {name.rpartition(".")[0] for name in plan}:
+            region = model.get_submodule(home)
+            enter = (
+                (lambda _, args: (_GatherOnce.apply(args[0], seq_dim, group),))
+                if sp
+                else (lambda _, args: (_identity(args[0], group),))
+            )
+            region.register_forward_pre_hook(enter)
+            if hasattr(region, "dropout"):
+                region.dropout = OwnDropout(region.dropout.p, group)
         for m in model.modules():
             if isinstance(m, nn.LayerNorm):
                 m.weight.on_part_of_the_sequence = m.bias.on_part_of_the_sequence = sp
