@@ -49,8 +49,10 @@ class Parallel(nn.Module):
         self.form = "module"  # or "sizes" (the suite filled its shards) or "function" (and cut them)
         self.activation_is_known = True
         self.takes_whole_input = not options.input_is_parallel
+        self.gives_whole_output = False  # of a column-parallel layer that was not asked to
         self._impl, self._options = impl, options
         self._in_features = getattr(whole, "in_features", 0)
+        self._out_features = getattr(whole, "out_features", 0)
 
     def forward(self, x: Tensor) -> Tensor:
         """The forward pass."""
@@ -108,9 +110,7 @@ def parallel(impl: Implementation, name: str, whole: nn.Module, options: Options
         return _of_sizes(impl, name, whole, options, available | sizes)
     made = impl.call(name, module=whole, num_heads=getattr(whole, "num_heads", None), **available)
     layer = Parallel(impl, whole if made is None else made, options, whole)
-    if name == "RowParallelLinear":
-        _find_out_its_input(layer, target)
-    return layer
+    return _found_out(layer, name, target)
 
 
 def _wanted(options: Options) -> dict[str, bool]:
@@ -130,8 +130,10 @@ def pair(impl: Implementation, whole: nn.Module, plan: Mapping[str, str], option
     forms = set()
     for path, cut in plan.items():
         layer = parallel(impl, names[cut], made.get_submodule(path), options)
-        if cut == "row" and layer.takes_whole_input:
-            raise NotProvided(f"{impl.name}'s RowParallelLinear takes the whole input: a pair would gather in between")
+        if layer.gives_whole_output or (cut == "row" and layer.takes_whole_input):
+            raise NotProvided(
+                f"{impl.name}'s {names[cut]} has whole tensors at both ends: a pair would gather in between"
+            )
         forms.add(layer.form)
         home, _, attribute = path.rpartition(".")
         setattr(made.get_submodule(home), attribute, layer)
@@ -187,9 +189,7 @@ def _of_sizes(
     layer.activation_is_known = not hasattr(whole, "up") or takes(target, "activation")
     with torch.no_grad():
         _fill(layer, whole, name, options.group)
-    if name == "RowParallelLinear":
-        _find_out_its_input(layer, target)
-    return layer
+    return _found_out(layer, name, target)
 
 
 def _fill(layer: Parallel, whole: Any, name: str, group: dist.ProcessGroup | None) -> None:
@@ -273,20 +273,28 @@ def _piece(parameter: Tensor, dim: int | None, available: Mapping[str, Any]) -> 
 # -- what layers take and give -----------------------------------------------------------------------------------------
 
 
-def _find_out_its_input(layer: Parallel, target: Any) -> None:
-    """Whether a row-parallel layer without an option for it cuts its input itself: it then takes a whole one."""
-    if takes(target, "input_is_parallel"):
-        return
-    if layer._options.sequence_parallel:
-        layer.takes_whole_input = False
-        return
+def _found_out(layer: Parallel, name: str, target: Any) -> Parallel:
+    """What a layer without an option for it takes or gives, tried with zeros, on all ranks alike."""
     trial = torch.zeros(2, 2, layer._in_features)
+    if layer._options.sequence_parallel:
+        return layer
+    if name == "RowParallelLinear" and not takes(target, "input_is_parallel"):
+        layer.takes_whole_input = _tried(layer, trial) is not None
+    if name == "ColumnParallelLinear" and not takes(target, "gather_output"):
+        out = _tried(layer, trial)
+        is_whole = out is not None and out.shape[-1] == layer._out_features
+        layer.gives_whole_output = is_whole and dist.get_world_size(layer._options.group) > 1
+    return layer
+
+
+def _tried(layer: Parallel, x: Tensor) -> Tensor | None:
+    """The output; None where the layer cannot take a whole input, its weight being that of a part."""
     try:
         with torch.no_grad():
-            layer(trial)
-        layer.takes_whole_input = True
-    except (RuntimeError, ValueError, AssertionError):  # on every rank alike: its weight is too narrow
-        layer.takes_whole_input = False
+            out: Tensor = layer(x)
+    except (RuntimeError, ValueError, AssertionError):
+        return None
+    return out
 
 
 def _one(out: Any) -> Tensor:
