@@ -20,6 +20,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from impls.contract.advisor import AdvisorBlock
 from impls.contract.collectives import Collectives
 from impls.contract.cures import Cures
 from impls.contract.data_parallel import DataParallelBlock
@@ -28,9 +29,6 @@ from impls.contract.pipelines import BubblesBlock, PipelineBlock, SchedulesBlock
 from impls.contract.sharding import FullyShardBlock, MixedPrecisionBlock, ShardedOptimizerBlock, Zero2Block
 from impls.contract.spellings import ALIASES, FURTHER_ORDERS
 from impls.contract.tensor_parallel import TensorParallelBlock
-
-# Blocks to come. Nothing is looked for in them yet.
-FUTURE_BLOCKS = ("advisor",)
 
 PROTOCOLS: Mapping[str, type] = {
     "collectives": Collectives,
@@ -44,6 +42,7 @@ PROTOCOLS: Mapping[str, type] = {
     "pipeline": PipelineBlock,
     "tensor_parallel": TensorParallelBlock,
     "network": NetworkBlock,
+    "advisor": AdvisorBlock,
     "cures": Cures,
 }
 

@@ -68,6 +68,7 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
         *("run_schedule", "pipeline_forward_backward", "forward_backward"),
     ),
     "partition": ("partition_layers", "balance_layers", "balance_stages", "split_layers", "balance"),
+    "advise": ("advisor", "choose", "choose_strategy", "choose_parallelism", "recommend", "plan"),
     "ring_time": ("ring_allreduce_time", "ring_all_reduce_time", "allreduce_ring_time", "time_ring", "ring_cost"),
     "tree_time": ("tree_allreduce_time", "tree_all_reduce_time", "allreduce_tree_time", "time_tree", "tree_cost"),
     "crossover_bytes": ("crossover", "crossover_size", "ring_tree_crossover", "crossover_point"),
@@ -151,7 +152,10 @@ GATHER_FUNCTIONS = ("full_parameters", "fsdp_gather_full_params", "gather_full_p
 SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "mesh": ("comm", "endpoint", "links", "link", "transport", "network"),
     "rank": ("my_rank", "rank_id", "r", "me", "local_rank", "global_rank"),
-    "world_size": ("n", "N", "size", "num_ranks", "nranks", "n_ranks", "ws", "world", "num_processes", "nprocs", "p"),
+    "world_size": (
+        *("n", "N", "size", "num_ranks", "nranks", "n_ranks", "ws", "world", "num_processes", "nprocs", "p"),
+        *("num_devices", "num_gpus", "n_gpus"),
+    ),
     "tensor": (
         *("x", "t", "input", "data", "inp", "input_tensor", "tensor_in", "buf", "buffer", "flat", "value", "values"),
         *(
@@ -232,11 +236,16 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "num_chunks": ("chunks_per_rank", "num_model_chunks", "model_chunks", "n_chunks", "chunks", "V", "v", "interleave"),
     "num_parameters": ("num_params", "n_params", "parameter_count", "P"),
     "bytes_per_parameter": ("bytes_per_param",),
-    "device_bytes": ("capacity_bytes", "memory_bytes", "gpu_bytes"),
+    "device_bytes": ("capacity_bytes", "memory_bytes", "gpu_bytes", "device_memory", "gpu_memory"),
     "num_bytes": (
         *("n_bytes", "nbytes", "message_bytes", "message_size", "msg_bytes", "msg_size", "tensor_bytes", "size_bytes"),
-        *("activation_bytes", "T", "M", "m"),
+        *("T", "M", "m"),
     ),
+    "activation_bytes": ("activations", "activations_bytes", "activation_memory"),
+    "hidden": ("hidden_size", "width", "d_model", "hidden_dim", "h"),
+    "tokens": ("num_tokens", "tokens_per_microbatch", "microbatch_tokens", "n_tokens", "s"),
+    "flops": ("device_flops", "flops_per_device", "flops_per_s", "achieved_flops"),
+    "all_to_all_share": ("expert_share", "ep_share", "a2a_share", "expert_parallel_load"),
     "latency_s": ("latency", "alpha", "lat", "latency_seconds", "intra_latency_s", "inside_latency_s"),
     "bandwidth": (
         *("bw", "beta", "bandwidth_bytes_per_s", "bytes_per_s", "bytes_per_second", "intra_bandwidth"),

@@ -7,6 +7,7 @@ and have enough to break in the rings and trees themselves.
 from __future__ import annotations
 
 from impls.mesh import RECV_TIMEOUT_S, GlooMesh, queue_mesh
+from impls.reference.advisor import advise
 from impls.reference.calls import (
     average_gradients,
     broadcast_parameters,
@@ -75,6 +76,7 @@ __all__ = [
     "ShardedOptimizer",
     "VocabParallelEmbedding",
     "Zero2Optimizer",
+    "advise",
     "average_gradients",
     "batch_slice",
     "broadcast_parameters",

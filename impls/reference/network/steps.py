@@ -6,6 +6,7 @@ then the pipeline's stages: what talks most sits closest. 2 floating-point opera
 
     ddp, 1, 2   each layer's gradient is reduced while the layers before it are still at their backward
     3           each layer is gathered while the one before computes, in both passes, and its gradient scattered
+    2, 3        gradients are scattered after every microbatch, those of ddp and 1 after the last one
     tensor      two all-reduces of the activations per layer and pass, which the layer waits for
     pipeline    boundary activations as messages; the idle time is that of the simulated 1F1B schedule
 
@@ -111,7 +112,9 @@ def _microbatch(work: Workload, layout: Layout, cluster: Cluster, *, reduces: bo
     layer_bytes = WIDTH * work.num_parameters / layout.tp / layout.pp / len(layers)
     replicas = range(0, layout.dp * layout.tp, layout.tp)
     half_s = operation_s("all_gather", layer_bytes, replicas, cluster)
-    gathers, scatters = layout.stage == "3" and layout.dp > 1, layout.dp > 1 and (reduces or layout.stage == "3")
+    gathers, scatters = layout.stage == "3" and layout.dp > 1, layout.dp > 1 and (reduces or layout.stage in "23")
+    # Stage 2 keeps shards of gradients only, so that each microbatch is scattered, and gathers after the last one.
+    halves = 1 if layout.stage == "3" or not reduces else 2
 
     for name, order, seconds in (("forward", layers, forward_s), ("backward", layers[::-1], 2 * forward_s)):
         if gathers:
@@ -123,7 +126,7 @@ def _microbatch(work: Workload, layout: Layout, cluster: Cluster, *, reduces: bo
                     yield Start(f"{name} {order[position + 1]}", half_s, "data")
             yield from _layer(work, layout, cluster, seconds, f"{name} {layer}")
             if name == "backward" and scatters:
-                yield Start(f"reduce {layer}", half_s if layout.stage == "3" else 2 * half_s, "data")
+                yield Start(f"reduce {layer}", halves * half_s, "data")
     if scatters:
         yield Wait("reduce 0")
 
