@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import re
-from collections.abc import Callable, Mapping
+import functools
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -24,9 +24,9 @@ from impls.definitions import is_stub
 from impls.handover import NotProvided, takes
 from impls.loading import Implementation
 from impls.normalise import UnusableResult
+from impls.parallel_forms import FunctionLayer, fill, sizes_of
 
 SEQUENCE_DIM = 1
-_SECOND = re.compile(r"down|fc2|w2|lin(ear)?_?2|second|row|to_h\b|out|proj")  # what people call an MLP's second layer
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +105,7 @@ def parallel(impl: Implementation, name: str, whole: nn.Module, options: Options
     available = _available(target, options)
     if takes(target, "weight") and takes(target, "tensor"):
         return _of_function(impl, name, whole, options, available)
-    sizes = _sizes(whole)
+    sizes = sizes_of(whole)
     if not takes(target, "module") and any(takes(target, size) for size in sizes):
         return _of_sizes(impl, name, whole, options, available | sizes)
     made = impl.call(name, module=whole, num_heads=getattr(whole, "num_heads", None), **available)
@@ -166,18 +166,6 @@ def _mesh(group: dist.ProcessGroup | None) -> Any:
     return DeviceMesh.from_group(group or dist.group.WORLD, "cpu")  # type: ignore[arg-type]
 
 
-def _sizes(whole: Any) -> dict[str, Any]:
-    if isinstance(whole, nn.Linear):
-        bias = whole.bias is not None
-        return {"in_features": whole.in_features, "out_features": whole.out_features, "bias": bias}
-    if isinstance(whole, nn.Embedding):
-        return {"num_embeddings": whole.num_embeddings, "embedding_dim": whole.embedding_dim}
-    if hasattr(whole, "up"):
-        sizes = {"hidden_size": whole.up.in_features, "ffn_size": whole.up.out_features}
-        return sizes | {"activation": whole.activation, "bias": whole.up.bias is not None}
-    return {}
-
-
 def _of_sizes(
     impl: Implementation, name: str, whole: nn.Module, options: Options, available: dict[str, Any]
 ) -> Parallel:
@@ -188,86 +176,19 @@ def _of_sizes(
     layer.form = "sizes"
     layer.activation_is_known = not hasattr(whole, "up") or takes(target, "activation")
     with torch.no_grad():
-        _fill(layer, whole, name, options.group)
+        fill(layer.shards(), whole, name, options.group)
     return _found_out(layer, name, target)
-
-
-def _fill(layer: Parallel, whole: Any, name: str, group: dist.ProcessGroup | None) -> None:
-    """Give the shards of a layer that was built from sizes the values of the whole, by their shapes."""
-    matrices = {key: p for key, p in layer.shards().items() if p.dim() == 2}
-    vectors = [p for p in layer.shards().values() if p.dim() == 1]
-    if name == "ParallelMLP":
-        first, second = sorted(matrices, key=lambda key: bool(_SECOND.search(key)))[:2]
-        _fill_linear(whole.up, 0, matrices[first], vectors, group)
-        _fill_linear(whole.down, 1, matrices[second], vectors, group)
-    else:
-        if len(matrices) != 1:
-            raise UnusableResult(f"{name} has {len(matrices)} matrices, where a layer built from sizes has one weight")
-        (matrix,) = matrices.values()
-        _fill_linear(whole, 1 if name == "RowParallelLinear" else 0, matrix, vectors, group)
-
-
-def _fill_linear(whole: Any, dim: int, matrix: Tensor, vectors: list[Tensor], group: dist.ProcessGroup | None) -> None:
-    source = whole.weight.detach()
-    shard = matrix if matrix.shape[1 - dim] == source.shape[1 - dim] else matrix.T  # (in, out), as some keep it
-    if shard.shape[1 - dim] != source.shape[1 - dim]:
-        raise UnusableResult(f"a shard of shape {list(matrix.shape)} is no part of a weight {list(source.shape)}")
-    start = starts(shard.shape[dim], group)
-    _put(shard, source, dim, start)
-    bias: Any = getattr(whole, "bias", None)
-    for vector in vectors if bias is not None else []:
-        if dim == 0 and len(vector) == shard.shape[0]:
-            _put(vector, bias.detach(), 0, start)
-        elif dim == 1 and len(vector) == len(bias):
-            vector.copy_(bias.detach())
-
-
-def _put(shard: Tensor, whole: Tensor, dim: int, start: int) -> None:
-    """Copy the slice of `whole` that begins at `start`; what a shard has beyond the end of it is padding."""
-    count = max(0, min(shard.shape[dim], whole.shape[dim] - start))
-    shard.zero_()
-    shard.narrow(dim, 0, count).copy_(whole.narrow(dim, min(start, whole.shape[dim]), count))
-
-
-def starts(size: int, group: dist.ProcessGroup | None) -> int:
-    """Where this rank's part begins, if the parts of the ranks, of these sizes, lie side by side."""
-    sizes = [torch.zeros(1, dtype=torch.int64) for _ in range(dist.get_world_size(group))]
-    dist.all_gather(sizes, torch.tensor([size]), group=group)
-    return sum(int(other) for other in sizes[: dist.get_rank(group)])
 
 
 def _of_function(impl: Implementation, name: str, whole: Any, options: Options, available: dict[str, Any]) -> Parallel:
     dim = 1 if name == "RowParallelLinear" else 0
-    layer = Parallel(impl, _Function(impl, name, whole, dim, available), options, whole)
+    size, world_size = whole.weight.shape[dim], available["world_size"]
+    if size % world_size:
+        raise NotProvided(f"{name} is a function of shards, and {world_size} ranks cannot share {size} equally")
+    function = FunctionLayer(functools.partial(impl.call, name), whole, dim, available)
+    layer = Parallel(impl, function, options, whole)
     layer.form = "function"
-    if name == "RowParallelLinear" and not takes(impl.get(name), "input_is_parallel"):
-        layer.takes_whole_input = False
-    return layer
-
-
-class _Function(nn.Module):
-    """A function of tensors as a layer: the suite keeps the shards."""
-
-    def __init__(self, impl: Implementation, name: str, whole: Any, dim: int, available: dict[str, Any]) -> None:
-        super().__init__()
-        size, world_size = whole.weight.shape[dim], available["world_size"]
-        if size % world_size:
-            raise NotProvided(f"{name} is a function of shards, and {world_size} ranks cannot share {size} equally")
-        self.weight = _piece(whole.weight, dim, available)
-        bias = getattr(whole, "bias", None)
-        self.bias = None if bias is None else _piece(bias, None if dim else 0, available)
-        self._call: Callable[..., Any] = lambda x: impl.call(
-            name, tensor=x, weight=self.weight, bias=self.bias, **available
-        )
-
-    def forward(self, x: Tensor) -> Any:
-        return self._call(x)
-
-
-def _piece(parameter: Tensor, dim: int | None, available: Mapping[str, Any]) -> nn.Parameter:
-    value = parameter.detach()
-    value = value if dim is None else value.chunk(available["world_size"], dim)[available["rank"]]
-    return nn.Parameter(value.clone(), requires_grad=parameter.requires_grad)
+    return _found_out(layer, name, impl.get(name))
 
 
 # -- what layers take and give -----------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import torch
 
 from conformance import expect
 from conformance.checks import Judge, Subject
-from conformance.strategies import tensor_programs as programs
+from conformance.strategies import tensor_small_programs as programs
 from conformance.strategies.tensor_judging import ways
 
 CLAIM = "strategies.tensor.dropout"

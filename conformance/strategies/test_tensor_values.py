@@ -8,7 +8,7 @@ import torch
 from conformance import expect
 from conformance.checks import Judge, Subject, claim
 from conformance.loop.judging import judge_all
-from conformance.strategies import tensor_programs as programs
+from conformance.strategies import tensor_small_programs as operators
 from conformance.strategies.tensor_case import WAYS
 from conformance.strategies.tensor_judging import case_of, judge_case, ways
 from conformance.verdict import Tier, Witness
@@ -126,13 +126,13 @@ def test_with_the_sequence_cut_everything_is_as_without(
 
 def _operator_alone(name: str, world_size: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
     """Output and gradient for each rank."""
-    operands = [programs.operand(rank, name, world_size) for rank in range(world_size)]
+    operands = [operators.operand(rank, name, world_size) for rank in range(world_size)]
     width = operands[0].shape[-1] // world_size
     shape = {"gather_from_region": (2, 3, 2 * world_size**2), "scatter_to_region": (2, 3, width)}.get(
         name, tuple(operands[0].shape)
     )
-    common = name in programs.COMMON_GRADIENT
-    gradients = [programs.gradient(rank, shape, common=common) for rank in range(world_size)]
+    common = name in operators.COMMON_GRADIENT
+    gradients = [operators.gradient(rank, shape, common=common) for rank in range(world_size)]
     found = []
     for rank in range(world_size):
         match name:
@@ -156,7 +156,7 @@ def _operator_alone(name: str, world_size: int) -> list[tuple[torch.Tensor, torc
 )
 @pytest.mark.parametrize("world_size", [2, 3])
 def test_operators_are_conjugate(subject: Subject, judge: Judge, name: str, world_size: int) -> None:
-    reports = subject.run(programs.operator, world_size, name).values
+    reports = subject.run(operators.operator, world_size, name).values
     alone = _operator_alone(name, world_size)
     found = [
         (f"{part} on rank {rank}", expect.within(reports[rank][part], value, 0.0))
