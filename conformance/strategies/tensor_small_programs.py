@@ -61,14 +61,26 @@ def dropped_outside(ctx: RankContext, width: int, inner: int) -> Tensor:
 # -- operators ---------------------------------------------------------------------------------------------------------
 
 
-def operator(ctx: RankContext, name: str) -> dict[str, Tensor]:
-    """One operator forward and backward on integers that differ between ranks."""
+def operator(ctx: RankContext, name: str, *, strided: bool = False) -> dict[str, Tensor]:
+    """One operator forward and backward on integers that differ between ranks.
+
+    With `strided` neither its input nor the gradient of its output lies in one piece in memory.
+    """
     assert ctx.impl is not None
     x = operand(ctx.rank, name, ctx.world_size).requires_grad_()
-    out = ctx.impl.call(name, tensor=x * 1.0, group=None, rank=ctx.rank, world_size=ctx.world_size)
-    out.backward(gradient(ctx.rank, tuple(out.shape), common=name in COMMON_GRADIENT))
+    out = ctx.impl.call(
+        name, tensor=strided_like(x * 1.0) if strided else x * 1.0, group=None, rank=ctx.rank, world_size=ctx.world_size
+    )
+    given = gradient(ctx.rank, tuple(out.shape), common=name in COMMON_GRADIENT)
+    out.backward(strided_like(given) if strided else given)
     assert x.grad is not None
     return {"output": out.detach(), "gradient": x.grad}
+
+
+def strided_like(tensor: Tensor) -> Tensor:
+    """The same numbers, in every second place of their memory."""
+    wide = torch.stack([tensor, torch.full_like(tensor, 77.0)], -1)
+    return wide[..., 0]
 
 
 def operand(rank: int, name: str, world_size: int) -> Tensor:

@@ -59,6 +59,11 @@ def test_heads_that_the_ranks_cannot_share_though_they_could_the_width(
     judge_case(subject, judge, case, 2, may_refuse="3 heads of 8 on 2 ranks")
 
 
+@pytest.mark.parametrize("way", ways(CLAIM, *WAYS, tier=Tier.EXOTIC))
+def test_one_rank_is_the_unsharded_module(subject: Subject, judge: Judge, way: str) -> None:
+    judge_case(subject, judge, case_of(way, exact=way != "block"), 1)
+
+
 # -- what users of a layer rely on -------------------------------------------------------------------------------------
 
 
@@ -155,8 +160,9 @@ def _operator_alone(name: str, world_size: int) -> list[tuple[torch.Tensor, torc
     ],
 )
 @pytest.mark.parametrize("world_size", [2, 3])
-def test_operators_are_conjugate(subject: Subject, judge: Judge, name: str, world_size: int) -> None:
-    reports = subject.run(operators.operator, world_size, name).values
+@pytest.mark.parametrize("strided", [False, True], ids=["dense", "strided"])
+def test_operators_are_conjugate(subject: Subject, judge: Judge, name: str, world_size: int, strided: bool) -> None:
+    reports = subject.run(operators.operator, world_size, name, strided=strided).values
     alone = _operator_alone(name, world_size)
     found = [
         (f"{part} on rank {rank}", expect.within(reports[rank][part], value, 0.0))
