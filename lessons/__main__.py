@@ -20,6 +20,10 @@ class Lesson:
 
 
 LESSONS = (
+    Lesson(name="ddp", number=48, about="data parallelism: broadcast, all-reduce, and ranks that stay together"),
+    Lesson(name="collectives", number=76, about="rings and trees on a mesh of queues beside gloo, and their bytes"),
+    Lesson(name="data-parallel", number=77, about="one process beside data parallelism: losses by step"),
+    Lesson(name="network", about="from which size on a ring is faster than a tree, by link and number of ranks"),
     Lesson(name="memory", about="what one rank holds under each ZeRO stage, and what fits on a device"),
     Lesson(
         name="zero", number=78, about="ZeRO-1 beside data parallelism: losses by step, and memory by number of ranks"
@@ -34,7 +38,7 @@ def find(word: str) -> Lesson | None:
 
 
 def _listed() -> str:
-    lines = [f"  {lesson.name:<8} {lesson.number or '':>3}  {lesson.about}" for lesson in LESSONS]
+    lines = [f"  {lesson.name:<13} {lesson.number or '':>3}  {lesson.about}" for lesson in LESSONS]
     return "\n".join(["usage: python -m lessons NAME [options]; each lesson has a --help of its own", "", *lines])
 
 
@@ -50,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         hint = f" Did you mean {near[0]!r}?" if near else ""
         print(f"there is no lesson {words[0]!r}.{hint}\n\n{_listed()}", file=sys.stderr)
         return 2
-    module = importlib.import_module(f"lessons.{lesson.name}")
+    module = importlib.import_module(f"lessons.{lesson.name.replace('-', '_')}")
     parser = argparse.ArgumentParser(
         prog=f"python -m lessons {lesson.name}",
         description=module.__doc__,

@@ -6,6 +6,7 @@ No pytest here, and no judgement: values, the input's memory afterwards, and the
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -78,9 +79,13 @@ def _wait_for(files: list[Path]) -> None:
         time.sleep(0.001)
 
 
+_WHOLE_PERIODS = 7 * 2**14  # elements after which it begins again, so that long ones are made at once
+
+
 def pattern(numel: int, rank: int, dtype: torch.dtype = torch.float32) -> Tensor:
     """Small integers that differ between elements and ranks; sums of eight are exact in every dtype."""
-    return ((torch.arange(numel) * 5 + rank * 3) % 7).to(dtype)
+    period = ((torch.arange(min(numel, _WHOLE_PERIODS)) * 5 + rank * 3) % 7).to(dtype)
+    return period if numel <= len(period) else period.repeat(-(-numel // _WHOLE_PERIODS))[:numel]
 
 
 def counted(ctx: RankContext, name: str, numel: int, dtype: torch.dtype = torch.float32, **more: Any) -> Tensor:
@@ -100,6 +105,24 @@ def counted(ctx: RankContext, name: str, numel: int, dtype: torch.dtype = torch.
         ctx.mark(END)
         dist.barrier()
     return result
+
+
+PIECE_BYTES = 2**20
+
+
+def digests(tensor: Tensor) -> list[str]:
+    """A fingerprint of each MiB of a tensor of real numbers, so that large ones need not cross."""
+    memory = tensor.detach().contiguous().flatten().view(torch.uint8).numpy().data
+    pieces = range(0, len(memory), PIECE_BYTES)
+    return [hashlib.blake2b(memory[at : at + PIECE_BYTES], digest_size=8).hexdigest() for at in pieces]
+
+
+def digested(ctx: RankContext, name: str, numel: int) -> dict[str, Any]:
+    """One call on ``pattern``; the number of elements of its result, and its digests."""
+    result = call(ctx, name, pattern(numel, ctx.rank))
+    found = {"numel": result.numel(), "digests": digests(result)}
+    ctx.mesh().flush()
+    return found
 
 
 def sharded(ctx: RankContext, inputs: list[Tensor]) -> dict[str, Any]:

@@ -20,15 +20,15 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from impls.contract.advisor import AdvisorBlock
 from impls.contract.collectives import Collectives
 from impls.contract.cures import Cures
 from impls.contract.data_parallel import DataParallelBlock
+from impls.contract.network import NetworkBlock
 from impls.contract.pipelines import BubblesBlock, PipelineBlock, SchedulesBlock
 from impls.contract.sharding import FullyShardBlock, MixedPrecisionBlock, ShardedOptimizerBlock, Zero2Block
 from impls.contract.spellings import ALIASES, FURTHER_ORDERS
-
-# Blocks to come. Nothing is looked for in them yet.
-FUTURE_BLOCKS = ("tensor_parallel", "network", "advisor")
+from impls.contract.tensor_parallel import TensorParallelBlock
 
 PROTOCOLS: Mapping[str, type] = {
     "collectives": Collectives,
@@ -40,6 +40,9 @@ PROTOCOLS: Mapping[str, type] = {
     "schedules": SchedulesBlock,
     "bubbles": BubblesBlock,
     "pipeline": PipelineBlock,
+    "tensor_parallel": TensorParallelBlock,
+    "network": NetworkBlock,
+    "advisor": AdvisorBlock,
     "cures": Cures,
 }
 

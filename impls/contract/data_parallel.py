@@ -30,7 +30,16 @@ class Wrapper(Protocol):
 
 
 class DataParallelBlock(Protocol):
-    """Data parallelism: full replicas, a batch slice each, gradients averaged. Source: Li et al. 2020, PyTorch DDP."""
+    """Data parallelism: full replicas, a batch slice each, gradients averaged. Source: Li et al. 2020, PyTorch DDP.
+
+    The four constants are what lesson 48 (``python -m lessons ddp``) does when its command line does not say; whoever
+    defines none of them gets the values named here.
+    """
+
+    DEFAULT_WORLD_SIZE: int  # ranks: 2
+    DEFAULT_BACKEND: str  # of the process group: "gloo", and "nccl" only where there are CUDA devices
+    DEFAULT_NUM_STEPS: int  # optimizer steps: 6
+    DEFAULT_BATCH_SIZE: int  # rows that each rank reads in a step: 8, so the global batch has 8N
 
     def DataParallel(  # noqa: N802  (a class, usually)
         self, module: nn.Module, world_size: int, group: ProcessGroup | None, bucket_cap_mb: float
@@ -72,5 +81,6 @@ class DataParallelBlock(Protocol):
         """The whole worker: join the group, seed, build, wrap, train with SGD on the mean squared error; the model.
 
         `inputs` [rows, ...] and `targets` [rows, ...] are the whole data set, equal on all ranks. Joins the group only
-        when there is none yet, and leaves it open.
+        when there is none yet, and leaves it open. What `make_model` builds may differ between ranks, as where each
+        seeds itself: wrapping it makes all of them rank 0's.
         """

@@ -89,7 +89,63 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
         *(name for names in SCHEDULE_FUNCTIONS.values() for name in names),
     ),
     "partition": ("partition_layers", "balance_layers", "balance_stages", "split_layers", "balance"),
+    "advise": ("advisor", "choose", "choose_strategy", "choose_parallelism", "recommend", "plan"),
+    "ring_time": ("ring_allreduce_time", "ring_all_reduce_time", "allreduce_ring_time", "time_ring", "ring_cost"),
+    "tree_time": ("tree_allreduce_time", "tree_all_reduce_time", "allreduce_tree_time", "time_tree", "tree_cost"),
+    "crossover_bytes": ("crossover", "crossover_size", "ring_tree_crossover", "crossover_point"),
+    "tensor_parallel_time": ("tp_time", "tensor_time", "tp_comm_time", "tensor_parallel_comm_time"),
     "train": ("worker", "ddp_worker", "train_worker", "run_worker", "training_loop"),
+    "ColumnParallelLinear": (
+        *("ColumnwiseLinear", "ColwiseLinear", "ColParallelLinear", "ColumnLinear", "TPColumnLinear", "TPLinear"),
+        *(
+            "ColwiseParallelLinear",
+            "LinearColumnParallel",
+            "column_parallel_linear",
+            "column_parallel",
+            "ColumnTPLinear",
+        ),
+    ),
+    "RowParallelLinear": (
+        *("RowwiseLinear", "RowLinear", "TPRowLinear", "RowwiseParallelLinear", "LinearRowParallel"),
+        *("row_parallel_linear", "row_parallel", "RowTPLinear"),
+    ),
+    "VocabParallelEmbedding": (
+        *("ParallelEmbedding", "VocabularyParallelEmbedding", "TPEmbedding", "ShardedEmbedding"),
+        *("vocab_parallel_embedding", "parallel_embedding"),
+    ),
+    "ParallelMLP": (
+        "TPMLP",
+        "TensorParallelMLP",
+        "ParallelFeedForward",
+        "MLPParallel",
+        "TPFeedForward",
+        "parallel_mlp",
+    ),
+    "ParallelAttention": (
+        *("TPAttention", "TensorParallelAttention", "ParallelSelfAttention", "ParallelMultiheadAttention"),
+        *("parallel_attention",),
+    ),
+    "tensor_parallel": (
+        *(
+            "parallelize_module",
+            "parallelize",
+            "parallelize_block",
+            "apply_tensor_parallel",
+            "apply_tp",
+            "TensorParallel",
+        ),
+        *("make_tensor_parallel", "shard_block", "ParallelBlock", "TPBlock", "ParallelTransformerBlock"),
+    ),
+    "copy_to_region": ("copy_to_tensor_model_parallel_region", "copy_to_tensor_parallel_region", "copy_to_parallel"),
+    "reduce_from_region": (
+        *("reduce_from_tensor_model_parallel_region", "reduce_from_tensor_parallel_region", "reduce_from_parallel"),
+    ),
+    "scatter_to_region": (
+        *("scatter_to_tensor_model_parallel_region", "scatter_to_tensor_parallel_region", "scatter_to_parallel"),
+    ),
+    "gather_from_region": (
+        *("gather_from_tensor_model_parallel_region", "gather_from_tensor_parallel_region", "gather_from_parallel"),
+    ),
 }
 
 # What a wrapper may call the method that ends a step's gradient reduction, in order of trial.
@@ -104,6 +160,11 @@ SYNC_FUNCTIONS = (
     "ddp_individual_parameters_on_after_backward",
 )
 FSDP_SYNC_FUNCTIONS = ("fsdp_on_after_backward",)
+# What sums the gradients of whole parameters under sequence parallelism: a method, or a function of the module.
+SEQUENCE_SYNCS = (
+    *("sync_gradients", "sync_grads", "sync_sequence_parallel_gradients", "allreduce_sequence_parallel_gradients"),
+    *("allreduce_sequence_parallel_grads", "reduce_sequence_parallel_gradients", "finalize_gradients"),
+)
 # What gives the parameters of a sharded module whole: methods of it, and a function of it, in order of trial.
 GATHER_METHODS = ("full_parameters", "gather_full_params", "gather_full_parameters", "full_params")
 GATHER_FUNCTIONS = ("full_parameters", "fsdp_gather_full_params", "gather_full_params")
@@ -127,7 +188,10 @@ STAGE_LIST_PARAMETERS = ("stages", "modules", "stage_modules", "model_chunks")  
 SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "mesh": ("comm", "endpoint", "links", "link", "transport", "network"),
     "rank": ("my_rank", "rank_id", "r", "me", "local_rank", "global_rank"),
-    "world_size": ("n", "N", "size", "num_ranks", "nranks", "n_ranks", "ws", "world", "num_processes", "nprocs", "p"),
+    "world_size": (
+        *("n", "N", "size", "num_ranks", "nranks", "n_ranks", "ws", "world", "num_processes", "nprocs", "p"),
+        *("num_devices", "num_gpus", "n_gpus"),
+    ),
     "tensor": (
         *("x", "t", "input", "data", "inp", "input_tensor", "tensor_in", "buf", "buffer", "flat", "value", "values"),
         *(
@@ -145,8 +209,27 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
         ),
     ),
     "src": ("root", "source", "src_rank", "root_rank", "from_rank", "broadcaster"),
-    "group": ("process_group", "pg", "proc_group", "dp_group", "data_parallel_group"),
-    "module": ("model", "net", "wrapped", "nn_module", "ddp_model", "ddp"),
+    "group": (
+        *("process_group", "pg", "proc_group", "dp_group", "data_parallel_group", "tp_group"),
+        *("tensor_parallel_group", "model_parallel_group", "mp_group"),
+    ),
+    "module": (
+        *(
+            "model",
+            "net",
+            "wrapped",
+            "nn_module",
+            "ddp_model",
+            "ddp",
+            "linear",
+            "lin",
+            "layer",
+            "embedding",
+            "emb",
+            "mlp",
+        ),
+        *("attention", "attn", "block", "full", "whole", "dense", "source_module"),
+    ),
     "bucket_cap_mb": ("bucket_size_mb", "bucket_mb", "bucket_size", "cap_mb"),
     "init_file": ("rendezvous_file", "file", "path", "file_path", "rendezvous", "store_path"),
     "port": ("master_port", "MASTER_PORT"),
@@ -198,8 +281,44 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "num_chunks": ("chunks_per_rank", "num_model_chunks", "model_chunks", "n_chunks", "chunks", "V", "v", "interleave"),
     "num_parameters": ("num_params", "n_params", "parameter_count", "P"),
     "bytes_per_parameter": ("bytes_per_param",),
-    "device_bytes": ("capacity_bytes", "memory_bytes", "gpu_bytes"),
+    "device_bytes": ("capacity_bytes", "memory_bytes", "gpu_bytes", "device_memory", "gpu_memory"),
+    "num_bytes": (
+        *("n_bytes", "nbytes", "message_bytes", "message_size", "msg_bytes", "msg_size", "tensor_bytes", "size_bytes"),
+        *("T", "M", "m"),
+    ),
+    "activation_bytes": ("activations", "activations_bytes", "activation_memory"),
+    "hidden": ("hidden_size", "width", "d_model", "hidden_dim", "h"),
+    "tokens": ("num_tokens", "tokens_per_microbatch", "microbatch_tokens", "n_tokens", "s"),
+    "flops": ("device_flops", "flops_per_device", "flops_per_s", "achieved_flops"),
+    "all_to_all_share": ("expert_share", "ep_share", "a2a_share", "expert_parallel_load"),
+    "latency_s": ("latency", "alpha", "lat", "latency_seconds", "intra_latency_s", "inside_latency_s"),
+    "bandwidth": (
+        *("bw", "beta", "bandwidth_bytes_per_s", "bytes_per_s", "bytes_per_second", "intra_bandwidth"),
+        *("inside_bandwidth",),
+    ),
+    "between_latency_s": ("inter_latency_s", "inter_latency", "inter_node_latency_s", "inter_node_latency"),
+    "between_bandwidth": ("inter_bandwidth", "inter_node_bandwidth", "inter_bw"),
+    "num_layers": ("n_layers", "layers", "num_blocks", "n_blocks", "depth", "L"),
     "ranks_per_node": ("gpus_per_node", "devices_per_node", "node_size"),
+    "gather_output": ("gather", "gather_out", "gather_outputs"),
+    "input_is_parallel": ("input_is_sharded", "parallel_input", "input_parallel", "input_is_split"),
+    "sequence_parallel": ("sp", "seq_parallel", "use_sequence_parallel", "use_sp", "sequence_parallel_enabled"),
+    "sequence_dim": ("seq_dim",),
+    "in_features": ("in_dim", "input_size", "d_in", "in_size", "n_in", "input_dim", "nin"),
+    "out_features": ("out_dim", "output_size", "d_out", "out_size", "n_out", "output_dim", "nout"),
+    "bias": ("use_bias", "add_bias", "has_bias", "bias_shard", "b"),
+    "weight": ("w", "W", "weight_shard", "local_weight", "kernel"),
+    "num_embeddings": ("vocab_size", "n_vocab", "num_emb", "vocabulary_size", "vocab"),
+    "embedding_dim": ("embed_dim", "emb_dim", "d_model", "hidden_size", "dim", "width", "n_embd"),
+    "hidden_size": ("d_model", "dim", "embed_dim", "width", "n_embd", "d", "in_features", "model_dim"),
+    "ffn_size": (
+        *("ffn_hidden_size", "d_ff", "dff", "intermediate_size", "hidden_dim", "ff_dim", "mlp_dim", "inner_dim"),
+        *("hidden_features", "d_hidden", "ffn_dim", "hidden"),
+    ),
+    "activation": ("act", "act_fn", "activation_fn", "nonlinearity", "activation_function", "act_func"),
+    "num_heads": ("n_heads", "n_head", "heads", "num_attention_heads", "nhead", "nheads", "h"),
+    "plan": ("parallelize_plan", "tp_plan", "layer_plan"),
+    "device_mesh": ("tp_mesh",),
 }
 
 # Further orders of parameters, for functions whose parameters have names that nobody knows; the Protocol's comes first.

@@ -6,7 +6,7 @@ import torch
 
 from impls.reference import data_parallel as right
 
-BREAKS = ("loop.mean", "loop.step", "faq.mean-not-sum")
+BREAKS = ("loop.mean", "loop.step", "faq.mean-not-sum", "lessons.48", "lessons.77")
 
 
 class DataParallel(right.DataParallel):

@@ -7,7 +7,7 @@ from torch import Tensor
 from impls.mesh import Mesh
 from impls.reference import *  # noqa: F403
 
-BREAKS = ("collectives.ring.bytes", "collectives.ring.steps", "collectives.agreement")
+BREAKS = ("collectives.ring.bytes", "collectives.ring.steps", "collectives.agreement", "lessons.76")
 
 
 def ring_allreduce(mesh: Mesh, rank: int, world_size: int, tensor: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ from torch import Tensor
 from impls.mesh import Mesh
 from impls.reference import *  # noqa: F403
 
-BREAKS = ("collectives.tree.bytes", "collectives.tree.steps")
+BREAKS = ("collectives.tree.bytes", "collectives.tree.steps", "collectives.tree.use", "collectives.tree.message-size")
 
 
 def tree_allreduce(mesh: Mesh, rank: int, world_size: int, tensor: Tensor) -> Tensor:

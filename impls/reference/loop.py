@@ -12,6 +12,12 @@ from torch.nn import functional
 from impls.reference.calls import init_group
 from impls.reference.data_parallel import DataParallel
 
+# What lesson 48 (python -m lessons ddp) does when its command line does not say.
+DEFAULT_WORLD_SIZE = 2
+DEFAULT_BACKEND = "gloo"  # works on any CPU; "nccl" moves tensors between CUDA devices
+DEFAULT_NUM_STEPS = 6
+DEFAULT_BATCH_SIZE = 8  # rows per rank and step, so the global batch grows with N
+
 
 def batch_slice(step: int, rank: int, world_size: int, batch_size: int) -> slice:
     """The rows of rank `rank` in step `step`: each step takes N * `batch_size` rows, rank after rank."""

@@ -9,6 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+# What lesson 48 (python -m lessons ddp) does when its command line does not say.
+DEFAULT_WORLD_SIZE: int | None = None  # ranks
+DEFAULT_BACKEND: str | None = None  # of the process group
+DEFAULT_NUM_STEPS: int | None = None  # optimizer steps
+DEFAULT_BATCH_SIZE: int | None = None  # rows that each rank reads in a step
+
 
 class DataParallel(nn.Module):
     """Rank 0's parameters and buffers everywhere at construction; after backward, gradients are the mean over ranks."""

@@ -21,12 +21,21 @@ from impls.torch_native.data_parallel import (
 from impls.torch_native.fsdp import fully_shard
 from impls.torch_native.manifest import MANIFEST
 from impls.torch_native.pipelining import dualpipev, gpipe, interleaved_1f1b, one_f_one_b, train_step, zbv
+from impls.torch_native.tensor_parallel import (
+    ColumnParallelLinear,
+    RowParallelLinear,
+    VocabParallelEmbedding,
+    tensor_parallel,
+)
 from impls.torch_native.zero import ShardedOptimizer
 
 __all__ = [
     "MANIFEST",
+    "ColumnParallelLinear",
     "DataParallel",
+    "RowParallelLinear",
     "ShardedOptimizer",
+    "VocabParallelEmbedding",
     "all_gather",
     "all_reduce",
     "average_gradients",
@@ -42,6 +51,7 @@ __all__ = [
     "reduce_scatter",
     "shard_gradients",
     "sum_gradients",
+    "tensor_parallel",
     "train",
     "train_step",
     "zbv",

@@ -15,12 +15,28 @@ MANIFEST: dict[str, Any] = {
             "reason": "broadcast on gloo takes a strided parameter for a dense one and copies the wrong elements.",
             "source": "torch 2.13 ProcessGroupGloo, measured; call .contiguous() first",
         },
+        "collectives.reduce-scatter.use": {
+            "reason": "ZeroRedundancyOptimizer takes gradients that DDP has all-reduced: every rank has all sums. "
+            "fully_shard scatters them.",
+            "source": "torch 2.13 torch/distributed/optim/zero_redundancy_optimizer.py, measured",
+        },
         "pipeline.equivalence": {
             "reason": "Where ZBV and DualPipeV split a backward, W finds weights only on the way to the stage's input: "
             "a stage whose input wants no gradient (all before it is frozen), or is not used, learns nothing. And each "
             "stage divides by M in the end: a weight that two stages of a rank share, twice.",
             "source": "torch 2.13 torch/distributed/pipelining/_backward.py, get_param_groups; stage.py, scale_grads; "
             "measured",
+        },
+        "strategies.tensor.dropout": {
+            "reason": "parallelize_module gives attention plain tensors between its linear layers, and dropout on them "
+            "draws from the one generator: equal states drop equal places of different heads. Seed the ranks "
+            "differently around it, or use DTensors all the way through on a device whose generator they can offset.",
+            "source": "torch 2.13 torch/distributed/tensor/parallel/style.py (use_local_output), _random.py; measured",
+        },
+        "strategies.tensor.memory": {
+            "reason": "the gradient of an embedding under RowwiseParallel is a replicated DTensor: whole on each rank, "
+            "though the weight is 1/N. Linear layers' gradients are 1/N.",
+            "source": "torch 2.13 torch/distributed/tensor/_ops/_embedding_ops.py, measured",
         },
         "zero.comm.1": {
             "reason": "ZeroRedundancyOptimizer takes gradients that are all-reduced, as DDP does, and owners broadcast "

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from impls.contract import BLOCKS, ENTRIES, FUTURE_BLOCKS
+from impls.contract import BLOCKS, ENTRIES
 from impls.contract.spellings import ALIASES, SYNONYMS
 from impls.loading import load
 
@@ -24,10 +24,6 @@ def test_every_parameter_has_other_spellings() -> None:
 
 def test_every_name_says_what_it_has_to_do() -> None:
     assert [entry.name for entry in ENTRIES.values() if entry.orders and not entry.doc] == []
-
-
-def test_blocks_to_come_are_not_looked_for_yet() -> None:
-    assert not set(FUTURE_BLOCKS) & set(BLOCKS)
 
 
 @pytest.mark.parametrize("block", BLOCKS)

@@ -18,6 +18,7 @@ from impls.contract import BLOCKS, ENTRIES
 from impls.loading import load
 from impls.locate import HOME, bundled
 
+CONSTANTS = {name for name, entry in ENTRIES.items() if not entry.orders}  # which have no value yet
 NAME = f"made_by_test_{os.getpid()}"  # workers that run side by side have a folder each
 
 
@@ -39,11 +40,7 @@ def test_a_new_folder_is_an_implementation_that_provides_nothing_yet(made: Path)
     assert implementation.blocks == ()
     reasons = {name: reason for block in BLOCKS for name, reason in implementation.missing(block).items()}
     assert set(reasons) == set(ENTRIES)
-    assert {name for name, reason in reasons.items() if "still empty" not in reason} == {
-        entry.name
-        for entry in ENTRIES.values()
-        if not entry.orders  # constants, which are None
-    }
+    assert {name for name, reason in reasons.items() if "still empty" not in reason} == CONSTANTS
 
 
 def test_a_folder_that_exists_is_left_as_it_is(made: Path, capsys: pytest.CaptureFixture[str]) -> None:

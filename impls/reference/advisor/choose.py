@@ -1,0 +1,149 @@
+"""The advice, in this order: replicas if they fit, else the simplest layout that is not much slower than the quickest.
+
+1. every device a replica, sharding no more than has to be (nothing, then ZeRO-1, then ZeRO-2): whatever the links,
+   since it moves no more than data parallelism has to
+2. ZeRO-3 alone, tensor parallelism within a node, a pipeline, and their combinations: by time per token on the
+   links, and the simpler one where two are nearly as quick
+3. tensor parallelism across nodes, when nothing else fits
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from impls.reference.advisor.layouts import Option, combined, data_parallel
+from impls.reference.advisor.request import Request, request
+from impls.reference.advisor.schedules import HIDE, schedule_for
+from impls.reference.memory import Stage
+from impls.reference.network.steps import boundary_s, compute_s
+
+NEARLY = 1.25  # times as long as the quickest: not worth a more complicated layout
+NAMES = {"ddp": "DDP", "1": "ZeRO-1", "2": "ZeRO-2", "3": "FSDP (ZeRO-3)"}
+GB = 1e9
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Advice:
+    """How to use the devices: degrees and ZeRO stage, the pipeline's schedule, and why."""
+
+    stage: str
+    dp: int
+    tp: int
+    pp: int
+    schedule: str
+    option: Option
+    runner_up: Option | None
+    reasons: tuple[str, ...]
+    claims: tuple[str, ...]  # of the cheatsheet, that it follows
+    considered: tuple[Option, ...]
+
+
+def advise(**figures: Any) -> Advice | None:
+    """See `impls.contract.advisor`; what `request` has a default for may be left out. None when nothing fits."""
+    wanted = request(**figures)
+    replicas = data_parallel(wanted)
+    mixed = combined(wanted, most_tp=wanted.cluster.ranks_per_node)
+    fitting = [option for option in (*replicas, *mixed) if option.fits]
+    if not fitting:
+        mixed = combined(wanted, most_tp=wanted.num_devices)
+        fitting = [option for option in mixed if option.fits]
+    if not fitting:
+        return None
+    chosen = _chosen(wanted, fitting)
+    others = [option for option in fitting if _kind(option) != _kind(chosen)]
+    schedule, why = schedule_for(wanted, chosen)
+    return Advice(
+        stage=str(chosen.layout.stage),
+        dp=chosen.layout.dp,
+        tp=chosen.layout.tp,
+        pp=chosen.layout.pp,
+        schedule=schedule,
+        option=chosen,
+        runner_up=min(others, key=lambda option: _s_per_token(wanted, option), default=None),
+        reasons=tuple(_reasons(wanted, chosen, replicas, schedule, why)),
+        claims=tuple(_claims(chosen, schedule)),
+        considered=(*replicas, *mixed),
+    )
+
+
+def _chosen(wanted: Request, fitting: Sequence[Option]) -> Option:
+    for option in fitting:
+        if _is_replicated(option) and option.layout.stage != Stage.PARAMETERS:
+            return option
+    seconds = {option: _s_per_token(wanted, option) for option in fitting}
+    near = [option for option in fitting if seconds[option] <= NEARLY * min(seconds.values())]
+    return min(near, key=lambda option: (_complexity(option), seconds[option]))
+
+
+def _s_per_token(wanted: Request, option: Option) -> float:
+    """Experts' all-to-all comes on top, unless the schedule hides it."""
+    schedule, _ = schedule_for(wanted, option)
+    exposed = 0.0 if schedule in HIDE else wanted.all_to_all_share * option.time.compute_s
+    return option.s_per_token + exposed / option.tokens
+
+
+def _is_replicated(option: Option) -> bool:
+    return option.layout.tp == option.layout.pp == 1
+
+
+def _complexity(option: Option) -> int:
+    """Kinds of parallelism beside data parallelism; sharded parameters count as one."""
+    layout = option.layout
+    return (layout.tp > 1) + (layout.pp > 1) + (layout.stage == Stage.PARAMETERS)
+
+
+def _kind(option: Option) -> tuple[bool, bool, str]:
+    return option.layout.tp > 1, option.layout.pp > 1, str(option.layout.stage)
+
+
+def _claims(chosen: Option, schedule: str) -> Iterator[str]:
+    layout = chosen.layout
+    by_stage = {"1": "choose.zero1", "2": "choose.zero23", "3": "choose.fsdp"}
+    if layout.stage in by_stage:
+        yield by_stage[layout.stage]
+    elif _is_replicated(chosen):
+        yield "choose.ddp"
+    if layout.tp > 1:
+        yield "choose.tensor"
+    if layout.pp > 1:
+        yield "choose.pipeline"
+    if schedule in HIDE:
+        yield f"choose.{schedule}"
+
+
+def _reasons(wanted: Request, chosen: Option, replicas: Sequence[Option], schedule: str, why: str) -> Iterator[str]:
+    layout, room = chosen.layout, wanted.device_bytes / GB
+    for option in replicas:
+        if option is chosen or option.layout.stage == layout.stage == Stage.PARAMETERS:
+            break
+        if not option.fits:
+            yield (
+                f"{NAMES[option.layout.stage]} on every device would take {option.device_bytes / GB:.1f} GB of "
+                f"{room:.1f}: {option.states_bytes / GB:.1f} of states, {option.other_bytes / GB:.1f} beside them"
+            )
+        elif option.layout.stage == Stage.PARAMETERS:
+            slower = _s_per_token(wanted, option) / _s_per_token(wanted, chosen)
+            yield f"{NAMES['3']} alone would fit, and take {slower:.1f} times as long per token on these links"
+    yield f"{told(chosen)} takes {chosen.device_bytes / GB:.1f} GB"
+    if layout.tp > 1:
+        inside = layout.tp <= wanted.cluster.ranks_per_node
+        where = "all inside a node" if inside else "across nodes, since nothing else fits"
+        yield f"tensor parallelism over {layout.tp} ranks, {where}: nothing hides its all-reduces"
+    if layout.pp > 1:
+        sends, computes = boundary_s(wanted.work, layout, wanted.cluster), compute_s(wanted.work, layout)
+        yield (
+            f"{layout.pp} stages: for each microbatch a boundary takes {sends * 1e3:.3g} ms, a stage computes "
+            f"{computes * 1e3:.3g} ms"
+        )
+        yield f"schedule {schedule}: {why}"
+    yield f"{chosen.time.hidden:.0%} of its communication is hidden behind computation"
+
+
+def told(option: Option) -> str:
+    """A layout in words: ``FSDP (ZeRO-3) dp=8 tp=8``."""
+    layout = option.layout
+    degrees = [f"{name}={size}" for name, size in (("dp", layout.dp), ("tp", layout.tp), ("pp", layout.pp)) if size > 1]
+    name = NAMES[layout.stage] if layout.dp > 1 else "one replica"
+    return " ".join([name, *degrees])

@@ -1,0 +1,34 @@
+"""Ranks for a lesson: a server and warm worlds for as long as the command runs, as a function like `Subject.run`."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from fixtures.world.outcome import Outcomes
+from fixtures.world.pool import WorldPool
+from fixtures.world.server import Server
+
+DEADLINE_S = 60.0
+Say = Callable[[str], None]
+Run = Callable[..., Outcomes]  # program, world_size, *arguments
+
+
+@contextlib.contextmanager
+def ranks_of(impl: str) -> Iterator[Run]:
+    """Run programs on ranks that have this implementation; nothing is left of them in the end."""
+    with Server.start() as server, WorldPool(server) as pool:
+
+        def on_ranks(
+            program: Callable[..., Any],
+            world_size: int,
+            *args: Any,
+            bare: bool = False,
+            deadline_s: float = DEADLINE_S,
+            **kwargs: Any,
+        ) -> Outcomes:
+            world = pool.world(world_size, impl=impl, bare=bare, trace=False)
+            return world.run(program, *args, deadline_s=deadline_s, **kwargs)
+
+        yield on_ranks
