@@ -80,8 +80,8 @@ def locate(spec: str) -> Located:
     """
     spec = spec.strip()
     dotted = spec.replace("mutants.", "mutants/", 1) if spec.startswith("mutants.") else spec.rstrip("/")
-    if dotted in mutants():
-        name = dotted.removeprefix("mutants/")
+    name = dotted.removeprefix("mutants/")
+    if dotted == f"mutants/{name}" and _is_mutant(HOME / "mutants" / f"{name}.py"):
         return _located(dotted, spec, HOME / "mutants" / f"{name}.py", Kind.MUTANT, f"impls.mutants.{name}")
     if dotted in bundled():
         folder = "torch_native" if dotted == TORCH else dotted
@@ -109,7 +109,11 @@ def bundled() -> list[str]:
 
 def mutants() -> list[str]:
     """Names of the mutants, each as ``mutants/NAME``."""
-    return sorted(f"mutants/{path.stem}" for path in (HOME / "mutants").glob("*.py") if not path.stem.startswith("_"))
+    return sorted(f"mutants/{path.stem}" for path in (HOME / "mutants").glob("*.py") if _is_mutant(path))
+
+
+def _is_mutant(path: Path) -> bool:
+    return not path.stem.startswith("_") and path.stem.isidentifier() and path.is_file()
 
 
 def manifest_of(located: Located) -> dict[str, Any]:
