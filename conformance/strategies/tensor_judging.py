@@ -25,13 +25,14 @@ from fixtures.world.outcome import Ending, Outcomes
 Report = Mapping[str, Any]
 SUITE_COULD_NOT = "UnusableResult"  # what the suite itself raises in a rank about a result that fits no contract
 LINEAR = {"width": 10, "inner": 24}  # 2, 3 and 4 divide 24, and no part of it is 10
+ROWS = {"width": 36, "inner": 24}  # of an embedding, which some cut by its width
 HEADS = {"width": 24, "inner": 48, "num_heads": 12}
 
 
 def case_of(way: str, **options: Any) -> Case:
     """A case of the usual size; attention's numbers are exact over a sequence of one."""
     has_heads = WAYS[way][0] in ("attention", "block")
-    usual: dict[str, Any] = dict(HEADS if has_heads else LINEAR)
+    usual: dict[str, Any] = dict(HEADS if has_heads else ROWS if way == "embedding" else LINEAR)
     wanted = usual | options
     if has_heads and wanted.get("exact", True):
         wanted |= {"shape": (3, 1)}

@@ -20,7 +20,7 @@ from fixtures.world.outcome import Outcome
 
 LAID_OUT_BY_SUITE = "{} is a function of tensors: the shards are the suite's, and say nothing about it"
 OTHER_BYTES = 16 << 10  # generator states, indices: less than half of the smallest matrix that is weighed
-LARGE = {"column": (64, 384), "row": (64, 384), "embedding": (64, 384), "mlp": (64, 384)}
+LARGE = {"column": (64, 384), "row": (64, 384), "embedding": (96, 384), "mlp": (64, 384)}
 LARGE |= dict.fromkeys(("attention", "block"), (192, 384))
 
 
