@@ -15,7 +15,7 @@ from typing import Any
 
 from impls.reference.advisor.layouts import Option, combined, data_parallel
 from impls.reference.advisor.request import Request, request
-from impls.reference.advisor.schedules import HIDE, schedule_for
+from impls.reference.advisor.schedules import HEAVY, HIDE, schedule_for
 from impls.reference.memory import Stage
 from impls.reference.network.steps import boundary_s, compute_s
 
@@ -45,6 +45,8 @@ def advise(**figures: Any) -> Advice | None:
     wanted = request(**figures)
     replicas = data_parallel(wanted)
     mixed = combined(wanted, most_tp=wanted.cluster.ranks_per_node)
+    if wanted.all_to_all_share >= HEAVY:  # layouts in which DualPipe's second copy has room count as well
+        mixed += combined(wanted, most_tp=wanted.cluster.ranks_per_node, copies=2)
     fitting = [option for option in (*replicas, *mixed) if option.fits]
     if not fitting:
         mixed = combined(wanted, most_tp=wanted.num_devices)
@@ -74,7 +76,11 @@ def _chosen(wanted: Request, fitting: Sequence[Option]) -> Option:
             return option
     seconds = {option: _s_per_token(wanted, option) for option in fitting}
     near = [option for option in fitting if seconds[option] <= NEARLY * min(seconds.values())]
-    return min(near, key=lambda option: (_complexity(option), seconds[option]))
+    return min(near, key=lambda option: (_complexity(option), not _is_dualpipe(wanted, option), seconds[option]))
+
+
+def _is_dualpipe(wanted: Request, option: Option) -> bool:
+    return schedule_for(wanted, option)[0] == "dualpipe"
 
 
 def _s_per_token(wanted: Request, option: Option) -> float:
@@ -89,9 +95,9 @@ def _is_replicated(option: Option) -> bool:
 
 
 def _complexity(option: Option) -> int:
-    """Kinds of parallelism beside data parallelism; sharded parameters count as one."""
+    """How much has to be done to a model: sharding parameters needs none of its code, cutting layers or stages does."""
     layout = option.layout
-    return (layout.tp > 1) + (layout.pp > 1) + (layout.stage == Stage.PARAMETERS)
+    return 2 * (layout.tp > 1) + 2 * (layout.pp > 1) + (layout.stage == Stage.PARAMETERS)
 
 
 def _kind(option: Option) -> tuple[bool, bool, str]:
