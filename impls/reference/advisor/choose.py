@@ -144,7 +144,7 @@ def _reasons(wanted: Request, chosen: Option, replicas: Sequence[Option], schedu
             f"{computes * 1e3:.3g} ms"
         )
         yield f"schedule {schedule}: {why}"
-    yield f"{chosen.time.hidden:.0%} of its communication is hidden behind computation"
+    yield f"{chosen.time.compute_s / chosen.time.total_s:.0%} of a step is computation"
 
 
 def told(option: Option) -> str:
