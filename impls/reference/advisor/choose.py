@@ -43,14 +43,11 @@ class Advice:
 def advise(**figures: Any) -> Advice | None:
     """See `impls.contract.advisor`; what `request` has a default for may be left out. None when nothing fits."""
     wanted = request(**figures)
-    replicas = data_parallel(wanted)
-    mixed = combined(wanted, most_tp=wanted.cluster.ranks_per_node)
-    if wanted.all_to_all_share >= HEAVY:  # layouts in which DualPipe's second copy has room count as well
-        mixed += combined(wanted, most_tp=wanted.cluster.ranks_per_node, copies=2)
+    replicas = _with_experts(wanted, data_parallel(wanted))
+    mixed = _mixed(wanted, wanted.cluster.ranks_per_node)
     fitting = [option for option in (*replicas, *mixed) if option.fits]
     if not fitting:
-        mixed = combined(wanted, most_tp=wanted.num_devices)
-        fitting = [option for option in mixed if option.fits]
+        fitting = mixed = _mixed(wanted, wanted.num_devices)
     if not fitting:
         return None
     chosen = _chosen(wanted, fitting)
@@ -63,7 +60,7 @@ def advise(**figures: Any) -> Advice | None:
         pp=chosen.layout.pp,
         schedule=schedule,
         option=chosen,
-        runner_up=min(others, key=lambda option: _s_per_token(wanted, option), default=None),
+        runner_up=min(others, key=lambda option: option.s_per_token, default=None),
         reasons=tuple(_reasons(wanted, chosen, replicas, schedule, why)),
         claims=tuple(_claims(chosen, schedule)),
         considered=(*replicas, *mixed),
@@ -74,20 +71,32 @@ def _chosen(wanted: Request, fitting: Sequence[Option]) -> Option:
     for option in fitting:
         if _is_replicated(option) and option.layout.stage != Stage.PARAMETERS:
             return option
-    seconds = {option: _s_per_token(wanted, option) for option in fitting}
-    near = [option for option in fitting if seconds[option] <= NEARLY * min(seconds.values())]
-    return min(near, key=lambda option: (_complexity(option), not _is_dualpipe(wanted, option), seconds[option]))
+    quickest = min(option.s_per_token for option in fitting)
+    near = [option for option in fitting if option.s_per_token <= NEARLY * quickest]
+    return min(near, key=lambda option: (_complexity(option), not _is_dualpipe(wanted, option), option.s_per_token))
 
 
 def _is_dualpipe(wanted: Request, option: Option) -> bool:
     return schedule_for(wanted, option)[0] == "dualpipe"
 
 
-def _s_per_token(wanted: Request, option: Option) -> float:
-    """Experts' all-to-all comes on top, unless the schedule hides it."""
-    schedule, _ = schedule_for(wanted, option)
-    exposed = 0.0 if schedule in HIDE else wanted.all_to_all_share * option.time.compute_s
-    return option.s_per_token + exposed / option.tokens
+def _mixed(wanted: Request, most_tp: int) -> list[Option]:
+    """Tensor parallel and pipelined layouts; with much to hide, also those in which DualPipe's second copy has room."""
+    found = combined(wanted, most_tp=most_tp)
+    if wanted.all_to_all_share >= HEAVY:
+        found += [option for option in combined(wanted, most_tp=most_tp, copies=2) if option not in found]
+    return _with_experts(wanted, found)
+
+
+def _with_experts(wanted: Request, options: Sequence[Option]) -> list[Option]:
+    """The options with the experts' all-to-all on top, unless their schedule hides it."""
+    exposed = [schedule_for(wanted, option)[0] not in HIDE for option in options]
+    return [
+        dataclasses.replace(option, all_to_all_s=wanted.all_to_all_share * option.time.compute_s)
+        if is_exposed
+        else option
+        for option, is_exposed in zip(options, exposed, strict=True)
+    ]
 
 
 def _is_replicated(option: Option) -> bool:
@@ -130,7 +139,7 @@ def _reasons(wanted: Request, chosen: Option, replicas: Sequence[Option], schedu
                 f"{room:.1f}: {option.states_bytes / GB:.1f} of states, {option.other_bytes / GB:.1f} beside them"
             )
         elif option.layout.stage == Stage.PARAMETERS:
-            slower = _s_per_token(wanted, option) / _s_per_token(wanted, chosen)
+            slower = option.s_per_token / chosen.s_per_token
             yield f"{NAMES['3']} alone would fit, and take {slower:.1f} times as long per token on these links"
     yield f"{told(chosen)} takes {chosen.device_bytes / GB:.1f} GB"
     if layout.tp > 1:

@@ -31,6 +31,7 @@ class Option:
     fits: bool
     time: StepTime
     tokens: int  # that all ranks together learn from in a step
+    all_to_all_s: float = 0.0  # experts' messages of a step that the schedule does not hide
 
     @property
     def device_bytes(self) -> float:
@@ -40,7 +41,7 @@ class Option:
     @property
     def s_per_token(self) -> float:
         """By which options with different batches compare."""
-        return self.time.total_s / self.tokens
+        return (self.time.total_s + self.all_to_all_s) / self.tokens
 
 
 def states_bytes(wanted: Request, layout: Layout) -> float:
