@@ -43,7 +43,15 @@ def fill(shards: Mapping[str, Tensor], whole: Any, name: str, group: dist.Proces
         if len(matrices) != 1:
             raise UnusableResult(f"{name} has {len(matrices)} matrices, where a layer built from sizes has one weight")
         (matrix,) = matrices.values()
-        _fill_linear(whole, 1 if name == "RowParallelLinear" else 0, matrix, vectors, group)
+        by_columns = name == "RowParallelLinear" or _is_cut_by_width(name, matrix, whole)
+        _fill_linear(whole, 1 if by_columns else 0, matrix, vectors, group)
+
+
+def _is_cut_by_width(name: str, matrix: Tensor, whole: Any) -> bool:
+    """Some embeddings have all rows, and a part of the width: their output is gathered."""
+    return (
+        name == "VocabParallelEmbedding" and matrix.shape[0] == len(whole.weight) and matrix.shape != whole.weight.shape
+    )
 
 
 def _fill_linear(whole: Any, dim: int, matrix: Tensor, vectors: list[Tensor], group: dist.ProcessGroup | None) -> None:

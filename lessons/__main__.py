@@ -23,6 +23,7 @@ LESSONS = (
     Lesson(name="ddp", number=48, about="data parallelism: broadcast, all-reduce, and ranks that stay together"),
     Lesson(name="collectives", number=76, about="rings and trees on a mesh of queues beside gloo, and their bytes"),
     Lesson(name="data-parallel", number=77, about="one process beside data parallelism: losses by step"),
+    Lesson(name="advise", about="which strategy for a model on given devices, by memory and by the links, and why"),
     Lesson(name="network", about="from which size on a ring is faster than a tree, by link and number of ranks"),
     Lesson(name="memory", about="what one rank holds under each ZeRO stage, and what fits on a device"),
     Lesson(

@@ -12,7 +12,7 @@ CURVES = {
     "DualPipe": bubble_dualpipe,
     "DualPipeV": bubble_dualpipev,
 }
-STAGES = (4, 8, 16, 64)
+STAGES = (4, 8, 16, 32)
 PER_STAGE = (2, 4, 8, 16)  # microbatches for each stage
 DATA_PARALLEL = (1, 128)  # pipelines side by side: so many times the GPUs, and the same bubble
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from conformance import expect
-from conformance.checks import Judge, Subject, claim, failure_text, says_not_provided, verdict_of
+from conformance.checks import Judge, Subject, failure_text, says_not_provided, verdict_of
 from conformance.expect import Comparison
 from conformance.judge import Broken
 from conformance.loop.judging import Named, judge_all
@@ -23,26 +23,26 @@ from fixtures import blocks
 from fixtures.world.outcome import Ending, Outcomes
 
 Report = Mapping[str, Any]
+Mark = Callable[..., pytest.MarkDecorator]
 SUITE_COULD_NOT = "UnusableResult"  # what the suite itself raises in a rank about a result that fits no contract
 LINEAR = {"width": 10, "inner": 24}  # 2, 3 and 4 divide 24, and no part of it is 10
+ROWS = {"width": 36, "inner": 24}  # of an embedding, which some cut by its width
 HEADS = {"width": 24, "inner": 48, "num_heads": 12}
 
 
 def case_of(way: str, **options: Any) -> Case:
     """A case of the usual size; attention's numbers are exact over a sequence of one."""
     has_heads = WAYS[way][0] in ("attention", "block")
-    usual: dict[str, Any] = dict(HEADS if has_heads else LINEAR)
+    usual: dict[str, Any] = dict(HEADS if has_heads else ROWS if way == "embedding" else LINEAR)
     wanted = usual | options
     if has_heads and wanted.get("exact", True):
         wanted |= {"shape": (3, 1)}
     return Case(way=way, **wanted)
 
 
-def ways(claim_id: str, *names: str, tier: Tier = Tier.CORE) -> list[Any]:
-    """Parameters for a check of these ways, each with what it needs."""
-    return [
-        pytest.param(name, marks=claim(claim_id, tier=tier, provides=list(WAYS[name][1])), id=name) for name in names
-    ]
+def by_way(mark: Mark, names: Iterable[str], tier: Tier = Tier.CORE) -> list[Any]:
+    """Parameters for a check of these ways, each with what it needs; `mark` makes the claim's marker."""
+    return [pytest.param(name, marks=mark(tier=tier, provides=WAYS[name][1]), id=name) for name in names]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -168,7 +168,9 @@ def memory(ctx: RankContext, fields: Mapping[str, Any]) -> dict[str, Any]:
             layer.finish()
             optimizer.step()
         gc.collect()
-        ctx.weigh(AT_REST, module=layer, optimizer=optimizer, others=True)
+        held = list(layer.shards().values())
+        gradients = [p.grad for p in held if p.grad is not None]
+        ctx.weigh(AT_REST, parameters=held, gradients=gradients, optimizer=optimizer, others=True)
         return {"form": layer.form}
 
 

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
 from conformance import expect
-from conformance.checks import Judge, Subject
+from conformance.checks import Judge, Subject, claim
 from conformance.strategies import tensor_small_programs as programs
-from conformance.strategies.tensor_judging import ways
+from conformance.strategies.tensor_judging import by_way
+from conformance.verdict import Tier
 
-CLAIM = "strategies.tensor.dropout"
+
+def ways(*names: str, tier: Tier = Tier.CORE) -> list[Any]:
+    """Parameters for a check of these ways to provide a layer."""
+
+    def mark(**how: Any) -> pytest.MarkDecorator:
+        return claim("strategies.tensor.dropout", **how)
+
+    return by_way(mark, names, tier)
 
 
-@pytest.mark.parametrize("way", ways(CLAIM, "attention", "whole-attention"))
+@pytest.mark.parametrize("way", ways("attention", "whole-attention"))
 @pytest.mark.parametrize("world_size", [2, 3])
 def test_heads_of_different_ranks_drop_different_elements(
     subject: Subject, judge: Judge, way: str, world_size: int
@@ -37,7 +47,7 @@ def test_heads_of_different_ranks_drop_different_elements(
     judge.that(expect.ranks_agree([value["heads"] for value in outcomes.values], "the output"), outcomes=outcomes)
 
 
-@pytest.mark.parametrize("way", ways(CLAIM, "block"))
+@pytest.mark.parametrize("way", ways("block"))
 def test_dropout_outside_the_regions_agrees(subject: Subject, judge: Judge, way: str) -> None:
     outcomes = subject.run(programs.dropped_outside, 2, 24, 48)
     judge.that(expect.ranks_agree(outcomes.values, "the output of the block"), outcomes=outcomes)

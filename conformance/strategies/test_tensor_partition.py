@@ -9,25 +9,43 @@ from typing import Any
 import pytest
 from torch import Tensor
 
-from conformance.checks import Judge, Subject
+from conformance.checks import Judge, Subject, claim
 from conformance.strategies import tensor_programs as programs
 from conformance.strategies.tensor_case import WAYS, Case, compute
-from conformance.strategies.tensor_judging import case_of, located, ways
+from conformance.strategies.tensor_judging import by_way, case_of, located
 from conformance.strategies.tensor_shards import Shard, held
-from conformance.verdict import Witness
+from conformance.verdict import Tier, Witness
 from fixtures import blocks
 from fixtures.world.outcome import Outcome
 
 LAID_OUT_BY_SUITE = "{} is a function of tensors: the shards are the suite's, and say nothing about it"
 OTHER_BYTES = 16 << 10  # generator states, indices: less than half of the smallest matrix that is weighed
-LARGE = {"column": (64, 384), "row": (64, 384), "embedding": (64, 384), "mlp": (64, 384)}
+LARGE = {"column": (64, 384), "row": (64, 384), "embedding": (96, 384), "mlp": (64, 384)}
 LARGE |= dict.fromkeys(("attention", "block"), (192, 384))
+
+
+def parted(*names: str, tier: Tier = Tier.CORE) -> list[Any]:
+    """Parameters for a check of these ways to provide a layer."""
+
+    def mark(**how: Any) -> pytest.MarkDecorator:
+        return claim("strategies.tensor.partition", **how)
+
+    return by_way(mark, names, tier)
+
+
+def weighed(*names: str, tier: Tier = Tier.CORE) -> list[Any]:
+    """Parameters for a check of these ways to provide a layer."""
+
+    def mark(**how: Any) -> pytest.MarkDecorator:
+        return claim("strategies.tensor.memory", **how)
+
+    return by_way(mark, names, tier)
 
 
 # -- partition ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("way", ways("strategies.tensor.partition", *WAYS))
+@pytest.mark.parametrize("way", parted(*WAYS))
 @pytest.mark.parametrize("world_size", [2, 3, 4])
 def test_each_rank_has_one_nth_of_every_matrix_and_all_ranks_the_whole(
     subject: Subject, judge: Judge, way: str, world_size: int
@@ -130,7 +148,7 @@ def _added(outcome: Outcome) -> dict[str, int]:
     return found
 
 
-@pytest.mark.parametrize("way", ways("strategies.tensor.memory", *WAYS))
+@pytest.mark.parametrize("way", weighed(*WAYS))
 @pytest.mark.parametrize("world_size", [2, 3])
 def test_shards_take_one_nth_and_the_rest_stays_whole(
     subject: Subject, judge: Judge, way: str, world_size: int

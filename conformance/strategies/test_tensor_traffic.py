@@ -6,23 +6,32 @@ import dataclasses
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
-from conformance.checks import Judge, Subject
+from conformance.checks import Judge, Subject, claim
 from conformance.collectives.traffic import logical_bytes
 from conformance.strategies import tensor_programs as programs
 from conformance.strategies.tensor_case import Case
-from conformance.strategies.tensor_judging import case_of, ways
+from conformance.strategies.tensor_judging import by_way, case_of
 from conformance.verdict import Tier, Witness
 from fixtures.world.outcome import Operation, Outcome, Outcomes
 
-CLAIM = "strategies.tensor.traffic"
 PAIRS = ("pair", "mlp", "attention", "whole-mlp", "whole-attention", "block")
 PAIRS_IN = {"block": 2}  # of column-row pairs: an attention and an MLP
 SHAPE = (4, 48)  # 2, 3 and 4 ranks share the sequence; activations are large beside biases and norms
 SILENT = frozenset({"barrier", "new_group"})
 NOTE_BYTES = 64  # sizes and the like
+
+
+def ways(*names: str, tier: Tier = Tier.CORE) -> list[Any]:
+    """Parameters for a check of these ways to provide a layer."""
+
+    def mark(**how: Any) -> pytest.MarkDecorator:
+        return claim("strategies.tensor.traffic", **how)
+
+    return by_way(mark, names, tier)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +112,7 @@ def _judge_bytes(
     )
 
 
-@pytest.mark.parametrize("way", ways(CLAIM, *PAIRS))
+@pytest.mark.parametrize("way", ways(*PAIRS))
 @pytest.mark.parametrize("world_size", [2, 3, 4])
 def test_a_column_row_pair_is_reduced_once_forward_and_once_backward(
     subject: Subject, judge: Judge, way: str, world_size: int
@@ -114,13 +123,13 @@ def test_a_column_row_pair_is_reduced_once_forward_and_once_backward(
     _judge_bytes(judge, outcomes, case, world_size, count, count)
 
 
-@pytest.mark.parametrize("way", ways(CLAIM, "pair", "mlp", "whole-mlp"))
+@pytest.mark.parametrize("way", ways("pair", "mlp", "whole-mlp"))
 def test_three_pairs_are_reduced_three_times(subject: Subject, judge: Judge, way: str) -> None:
     case = case_of(way, exact=False, shape=SHAPE)
     _judge_bytes(judge, _observe(subject, judge, case, 2, 3), case, 2, 3, 3)
 
 
-@pytest.mark.parametrize("way", ways(CLAIM, "row", "column", "embedding"))
+@pytest.mark.parametrize("way", ways("row", "column", "embedding"))
 def test_a_layer_that_stands_alone_is_reduced_in_one_direction(subject: Subject, judge: Judge, way: str) -> None:
     """A row-parallel one forward, a column-parallel one backward."""
     case = case_of(way, exact=False, shape=SHAPE)
@@ -133,7 +142,7 @@ def test_a_layer_that_stands_alone_is_reduced_in_one_direction(subject: Subject,
     _judge_bytes(judge, outcomes, case, 3, forward, backward)
 
 
-@pytest.mark.parametrize("way", ways(CLAIM, *PAIRS, tier=Tier.CONTRACT))
+@pytest.mark.parametrize("way", ways(*PAIRS, tier=Tier.CONTRACT))
 @pytest.mark.parametrize("world_size", [2, 3])
 def test_with_the_sequence_cut_a_gather_and_a_reduce_scatter_send_as_much(
     subject: Subject, judge: Judge, way: str, world_size: int

@@ -11,8 +11,8 @@ def test_every_link_has_its_crossovers_and_its_source(capsys: pytest.CaptureFixt
     assert main(["network"]) == 0
     out = capsys.readouterr().out
     (row,) = [line for line in out.splitlines() if line.startswith("ib-ndr") and "us" in line]
-    figures = ["0.384", "0.904", "1.72", "5.45", "16.9", "178"]
-    assert row.split() == ["ib-ndr", "9.6", "us", "50", "always", "always", *figures]
+    figures = ["0.56", "1.32", "2.51", "7.96", "24.7", "260"]
+    assert row.split() == ["ib-ndr", "14", "us", "50", "always", "always", *figures]
     assert "NVIDIA ConnectX-7 data sheet" in out
 
 

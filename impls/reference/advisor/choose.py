@@ -15,7 +15,7 @@ from typing import Any
 
 from impls.reference.advisor.layouts import Option, combined, data_parallel
 from impls.reference.advisor.request import Request, request
-from impls.reference.advisor.schedules import HIDE, schedule_for
+from impls.reference.advisor.schedules import HEAVY, HIDE, schedule_for
 from impls.reference.memory import Stage
 from impls.reference.network.steps import boundary_s, compute_s
 
@@ -43,12 +43,11 @@ class Advice:
 def advise(**figures: Any) -> Advice | None:
     """See `impls.contract.advisor`; what `request` has a default for may be left out. None when nothing fits."""
     wanted = request(**figures)
-    replicas = data_parallel(wanted)
-    mixed = combined(wanted, most_tp=wanted.cluster.ranks_per_node)
+    replicas = _with_experts(wanted, data_parallel(wanted))
+    mixed = _mixed(wanted, wanted.cluster.ranks_per_node)
     fitting = [option for option in (*replicas, *mixed) if option.fits]
     if not fitting:
-        mixed = combined(wanted, most_tp=wanted.num_devices)
-        fitting = [option for option in mixed if option.fits]
+        fitting = mixed = _mixed(wanted, wanted.num_devices)
     if not fitting:
         return None
     chosen = _chosen(wanted, fitting)
@@ -61,7 +60,7 @@ def advise(**figures: Any) -> Advice | None:
         pp=chosen.layout.pp,
         schedule=schedule,
         option=chosen,
-        runner_up=min(others, key=lambda option: _s_per_token(wanted, option), default=None),
+        runner_up=min(others, key=lambda option: option.s_per_token, default=None),
         reasons=tuple(_reasons(wanted, chosen, replicas, schedule, why)),
         claims=tuple(_claims(chosen, schedule)),
         considered=(*replicas, *mixed),
@@ -72,16 +71,32 @@ def _chosen(wanted: Request, fitting: Sequence[Option]) -> Option:
     for option in fitting:
         if _is_replicated(option) and option.layout.stage != Stage.PARAMETERS:
             return option
-    seconds = {option: _s_per_token(wanted, option) for option in fitting}
-    near = [option for option in fitting if seconds[option] <= NEARLY * min(seconds.values())]
-    return min(near, key=lambda option: (_complexity(option), seconds[option]))
+    quickest = min(option.s_per_token for option in fitting)
+    near = [option for option in fitting if option.s_per_token <= NEARLY * quickest]
+    return min(near, key=lambda option: (_complexity(option), not _is_dualpipe(wanted, option), option.s_per_token))
 
 
-def _s_per_token(wanted: Request, option: Option) -> float:
-    """Experts' all-to-all comes on top, unless the schedule hides it."""
-    schedule, _ = schedule_for(wanted, option)
-    exposed = 0.0 if schedule in HIDE else wanted.all_to_all_share * option.time.compute_s
-    return option.s_per_token + exposed / option.tokens
+def _is_dualpipe(wanted: Request, option: Option) -> bool:
+    return schedule_for(wanted, option)[0] == "dualpipe"
+
+
+def _mixed(wanted: Request, most_tp: int) -> list[Option]:
+    """Tensor parallel and pipelined layouts; with much to hide, also those in which DualPipe's second copy has room."""
+    found = combined(wanted, most_tp=most_tp)
+    if wanted.all_to_all_share >= HEAVY:
+        found += [option for option in combined(wanted, most_tp=most_tp, copies=2) if option not in found]
+    return _with_experts(wanted, found)
+
+
+def _with_experts(wanted: Request, options: Sequence[Option]) -> list[Option]:
+    """The options with the experts' all-to-all on top, unless their schedule hides it."""
+    exposed = [schedule_for(wanted, option)[0] not in HIDE for option in options]
+    return [
+        dataclasses.replace(option, all_to_all_s=wanted.all_to_all_share * option.time.compute_s)
+        if is_exposed
+        else option
+        for option, is_exposed in zip(options, exposed, strict=True)
+    ]
 
 
 def _is_replicated(option: Option) -> bool:
@@ -89,9 +104,9 @@ def _is_replicated(option: Option) -> bool:
 
 
 def _complexity(option: Option) -> int:
-    """Kinds of parallelism beside data parallelism; sharded parameters count as one."""
+    """How much has to be done to a model: sharding parameters needs none of its code, cutting layers or stages does."""
     layout = option.layout
-    return (layout.tp > 1) + (layout.pp > 1) + (layout.stage == Stage.PARAMETERS)
+    return 2 * (layout.tp > 1) + 2 * (layout.pp > 1) + (layout.stage == Stage.PARAMETERS)
 
 
 def _kind(option: Option) -> tuple[bool, bool, str]:
@@ -124,7 +139,7 @@ def _reasons(wanted: Request, chosen: Option, replicas: Sequence[Option], schedu
                 f"{room:.1f}: {option.states_bytes / GB:.1f} of states, {option.other_bytes / GB:.1f} beside them"
             )
         elif option.layout.stage == Stage.PARAMETERS:
-            slower = _s_per_token(wanted, option) / _s_per_token(wanted, chosen)
+            slower = option.s_per_token / chosen.s_per_token
             yield f"{NAMES['3']} alone would fit, and take {slower:.1f} times as long per token on these links"
     yield f"{told(chosen)} takes {chosen.device_bytes / GB:.1f} GB"
     if layout.tp > 1:
@@ -138,7 +153,7 @@ def _reasons(wanted: Request, chosen: Option, replicas: Sequence[Option], schedu
             f"{computes * 1e3:.3g} ms"
         )
         yield f"schedule {schedule}: {why}"
-    yield f"{chosen.time.hidden:.0%} of its communication is hidden behind computation"
+    yield f"{chosen.time.compute_s / chosen.time.total_s:.0%} of a step is computation"
 
 
 def told(option: Option) -> str:

@@ -15,7 +15,8 @@ from collections.abc import Iterator
 
 from impls.reference.advisor.request import Request
 from impls.reference.memory import MIXED_WITH_MASTER, Stage, bytes_per_parameter
-from impls.reference.network.steps import WIDTH, Layout, StepTime, step_time
+from impls.reference.network.steps import WIDTH, Layout, step_time
+from impls.reference.network.timeline import StepTime
 
 GATHERED_UNITS = 3
 
@@ -30,6 +31,7 @@ class Option:
     fits: bool
     time: StepTime
     tokens: int  # that all ranks together learn from in a step
+    all_to_all_s: float = 0.0  # experts' messages of a step that the schedule does not hide
 
     @property
     def device_bytes(self) -> float:
@@ -39,7 +41,7 @@ class Option:
     @property
     def s_per_token(self) -> float:
         """By which options with different batches compare."""
-        return self.time.total_s / self.tokens
+        return (self.time.total_s + self.all_to_all_s) / self.tokens
 
 
 def states_bytes(wanted: Request, layout: Layout) -> float:
@@ -75,24 +77,25 @@ def data_parallel(wanted: Request) -> list[Option]:
     return [option(wanted, Layout(dp=wanted.num_devices, stage=stage)) for stage in Stage]
 
 
-def combined(wanted: Request, *, most_tp: int) -> list[Option]:
+def combined(wanted: Request, *, most_tp: int, copies: int = 1) -> list[Option]:
     """Tensor and pipeline parallel degrees that divide the devices; for each, the least sharding of states that fits.
 
     Degrees of `most_tp` and less only. Pipelines have whole layers in each stage, and as many microbatches as stages.
+    With two `copies` of the states of a pipeline's stages, where a schedule wants them.
     """
-    found = []
+    found: list[Option] = []
     for tp in _divisors(wanted.num_devices):
         for pp in _divisors(wanted.num_devices // tp):
             if tp <= most_tp and (tp, pp) != (1, 1) and pp <= min(wanted.work.num_layers, wanted.work.num_microbatches):
-                found.extend(_least_sharded(wanted, tp, pp))
+                found.extend(_least_sharded(wanted, tp, pp, copies if pp > 1 else 1))
     return found
 
 
-def _least_sharded(wanted: Request, tp: int, pp: int) -> Iterator[Option]:
+def _least_sharded(wanted: Request, tp: int, pp: int, copies: int) -> Iterator[Option]:
     dp = wanted.num_devices // tp // pp
     for stage in Stage if dp > 1 else (Stage.DDP,):
         layout = Layout(dp=dp, tp=tp, pp=pp, stage=stage)
-        if states_bytes(wanted, layout) + other_bytes(wanted, layout) <= wanted.device_bytes:
+        if copies * states_bytes(wanted, layout) + other_bytes(wanted, layout) <= wanted.device_bytes:
             yield option(wanted, layout)
             return
 

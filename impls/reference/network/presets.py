@@ -14,7 +14,7 @@ from impls.reference.network.links import Cluster, Link
 US = 1e-6
 GB = 1e9
 # What NCCL's own model of collectives reckons for a step of a ring, in microseconds, protocol Simple.
-NCCL_LATENCIES = "latency: NVIDIA NCCL, src/graph/tuning.cc, table hwLat, ring, protocol Simple"
+NCCL_LATENCIES = "latency: NVIDIA NCCL, src/graph/tuning.cc (b6475625), table hwLat, ring, protocol Simple"
 # Rumble et al., "It's time for low latency" (HotOS 2011): round trips under 100 us were out of reach for kernels' TCP.
 TCP_LATENCY = "latency: half of the 100 us round trip of kernel TCP in Rumble et al. 2011, 'It's time for low latency'"
 
@@ -53,17 +53,17 @@ PRESETS: Mapping[str, Preset] = {
         source=f"PCI Express 4.0, 16 lanes of 16 GT/s: 32 GB/s each way; {NCCL_LATENCIES}",
     ),
     "ib-ndr": Preset(
-        link=_link(9.6, 50),
+        link=_link(14.0, 50),
         inside=False,
         source=f"NVIDIA ConnectX-7 data sheet: NDR InfiniBand, 400 Gb/s; {NCCL_LATENCIES}",
     ),
     "ib-hdr": Preset(
-        link=_link(9.6, 25),
+        link=_link(14.0, 25),
         inside=False,
         source=f"NVIDIA ConnectX-6 data sheet: HDR InfiniBand, 200 Gb/s; {NCCL_LATENCIES}",
     ),
     "eth100": Preset(
-        link=_link(9.6, 12.5),
+        link=_link(14.0, 12.5),
         inside=False,
         source=f"NVIDIA ConnectX-5 data sheet: 100 Gb/s Ethernet with RoCE; {NCCL_LATENCIES}",
     ),

@@ -17,6 +17,7 @@ Narayanan et al. 2021 (2104.04473), sections 2 and 3.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterator, Sequence
 
 from impls.reference.network.formulas import log2_ceil, ring_half_time
@@ -26,6 +27,7 @@ from impls.reference.pipeline.costs import Costs
 from impls.reference.pipeline.schedules import one_f_one_b
 from impls.reference.pipeline.simulate import simulate as simulate_schedule
 
+SETTLED = 4  # times as many microbatches as stages: then a pipeline repeats itself
 WIDTH = 2  # bytes of a parameter, a gradient, an activation
 
 
@@ -91,13 +93,32 @@ def _pipeline_s(work: Workload, layout: Layout, cluster: Cluster, microbatch_s: 
     """Seconds of all microbatches through all stages, the boundaries' messages included."""
     if layout.pp == 1:
         return work.num_microbatches * microbatch_s
-    costs = Costs(forward=microbatch_s / 3, backward=2 * microbatch_s / 3, latency=boundary_s(work, layout, cluster))
-    return float(simulate_schedule(one_f_one_b(layout.pp, work.num_microbatches), costs).makespan)
+    latency = boundary_s(work, layout, cluster) / microbatch_s
+    return microbatch_s * _makespan(layout.pp, work.num_microbatches, latency)
+
+
+@functools.lru_cache(maxsize=4096)
+def _makespan(num_stages: int, num_microbatches: int, latency: float) -> float:
+    """The time of 1F1B in microbatches' times on a stage, a third of it forward; simulated up to a steady state.
+
+    From there on every `num_stages` microbatches take as long as those before.
+    """
+    simulated = min(num_microbatches, (SETTLED - 1) * num_stages + num_microbatches % num_stages)
+    costs = Costs(forward=1 / 3, backward=2 / 3, latency=latency)
+    whole = float(simulate_schedule(_schedule(num_stages, simulated), costs).makespan)
+    if simulated == num_microbatches:
+        return whole
+    before = float(simulate_schedule(_schedule(num_stages, simulated - num_stages), costs).makespan)
+    return whole + (whole - before) * (num_microbatches - simulated) / num_stages
+
+
+_schedule = functools.lru_cache(maxsize=64)(one_f_one_b)
 
 
 def boundary_s(work: Workload, layout: Layout, cluster: Cluster) -> float:
-    """Seconds of one boundary activation from a stage to the next."""
-    return cluster.link(0, layout.dp * layout.tp).message_s(WIDTH * work.tokens * work.hidden / layout.tp)
+    """Seconds of one boundary activation from a stage to the next, over the slowest of the boundaries."""
+    link = cluster.inside if layout.num_ranks <= cluster.ranks_per_node else cluster.between
+    return link.message_s(WIDTH * work.tokens * work.hidden / layout.tp)
 
 
 def compute_s(work: Workload, layout: Layout) -> float:

@@ -9,8 +9,11 @@ import pytest
 from impls.reference.network.formulas import ring_time
 from impls.reference.network.links import Cluster, Link
 from impls.reference.network.presets import PRESETS, cluster
-from impls.reference.network.steps import Layout, Workload, compute_s, step_time, tensor_parallel_time
+from impls.reference.network.steps import Layout, Workload, _makespan, compute_s, step_time, tensor_parallel_time
 from impls.reference.network.timeline import Compute, Start, Wait, simulate
+from impls.reference.pipeline.costs import Costs
+from impls.reference.pipeline.schedules import one_f_one_b
+from impls.reference.pipeline.simulate import simulate as simulate_schedule
 
 WORK = Workload(num_parameters=7e9, num_layers=32, hidden=4096, tokens=4096)
 NODE = cluster("nvlink4", "ib-ndr", 8)
@@ -97,3 +100,11 @@ def test_every_link_says_where_it_is_from() -> None:
     assert all("latency" in preset.source for preset in PRESETS.values())
     with pytest.raises(ValueError, match="there is no link 'nvlink9'; choose one of nvlink5"):
         cluster("nvlink9")
+
+
+@pytest.mark.parametrize(("num_stages", "num_microbatches"), [(4, 33), (8, 64), (3, 100), (8, 5)])
+@pytest.mark.parametrize("latency", [0.0, 0.1, 0.7, 3.0])
+def test_a_long_step_is_as_if_all_of_it_were_simulated(num_stages: int, num_microbatches: int, latency: float) -> None:
+    costs = Costs(forward=1 / 3, backward=2 / 3, latency=latency)
+    whole = simulate_schedule(one_f_one_b(num_stages, num_microbatches), costs).makespan
+    assert _makespan(num_stages, num_microbatches, latency) == pytest.approx(float(whole))

@@ -1,0 +1,86 @@
+"""Asking for advice on many configurations at once, and judging it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from conformance.checks import Judge, Subject
+from conformance.choose.advice_programs import ask
+from conformance.choose.configurations import Configuration
+from conformance.verdict import Witness
+
+Advice = Mapping[str, Any]
+GB = 1e9
+
+
+def advice_for(subject: Subject, configurations: Sequence[Configuration]) -> list[Advice | None]:
+    """What the implementation advises for each."""
+    (answers,) = subject.run(ask, 1, configurations, bare=True, trace=False, deadline_s=60.0).values
+    return list(answers)
+
+
+def judge_each(
+    subject: Subject,
+    judge: Judge,
+    configurations: Sequence[Configuration],
+    fault: Callable[[Configuration, Advice | None], str],
+    *,
+    condition: str,
+    expected: str,
+) -> list[Advice | None]:
+    """Every configuration gets advice without fault; the condition is named in the evidence."""
+    answers = advice_for(subject, configurations)
+    for given, advice in zip(configurations, answers, strict=True):
+        if why := fault(given, advice):
+            judge.violated(
+                f"{why}: {described(given)}",
+                expected=f"{expected}, where {condition}",
+                observed=told(advice),
+                witness=Witness.MODEL,
+                data={"configuration": given},
+            )
+    judge.holds(
+        expected=f"{expected}, where {condition}",
+        observed=_counted(answers),
+        witness=Witness.MODEL,
+        examples=len(configurations),
+        message=f"{len(configurations)} configurations in which {condition}",
+    )
+    return answers
+
+
+def is_replicated(advice: Advice) -> bool:
+    """Whether nothing but data parallelism is advised."""
+    return bool(advice["tp"] == advice["pp"] == 1)
+
+
+def told(advice: Advice | None) -> str:
+    """Advice in a few words."""
+    if advice is None:
+        return "nothing fits"
+    schedule = f", {advice['schedule']}" if advice["schedule"] else ""
+    return f"stage {advice['stage']}, tp {advice['tp']}, pp {advice['pp']}{schedule}"
+
+
+def described(given: Configuration) -> str:
+    """A configuration in a few words."""
+    return (
+        f"{given['num_parameters']:.3g} parameters, {given['world_size']} devices of {given['device_bytes'] / GB:g} GB "
+        f"in nodes of {given['ranks_per_node']}, activations {given['activation_bytes'] / GB:.3g} GB, "
+        f"{given['between_bandwidth'] / GB:g} GB/s between nodes, {given['num_microbatches']} microbatches, "
+        f"all-to-all {given['all_to_all_share']:.0%}"
+    )
+
+
+def _counted(answers: Sequence[Advice | None]) -> str:
+    kinds: dict[str, int] = {}
+    for advice in answers:
+        key = "nothing fits" if advice is None else _kind(advice)
+        kinds[key] = kinds.get(key, 0) + 1
+    return ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items(), key=lambda item: -item[1]))
+
+
+def _kind(advice: Advice) -> str:
+    words = [f"stage {advice['stage']}"] + [name for name in ("tp", "pp") if advice[name] > 1]
+    return " ".join([*words, advice["schedule"]]).strip()
