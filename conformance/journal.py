@@ -69,6 +69,10 @@ class Journal:
             }
         )
 
+    def story(self, nodeid: str, story: ScenarioStory) -> None:
+        """Note the story of a failure mode that no claim is about."""
+        self._write({"kind": "story", "nodeid": nodeid, "story": to_json(story)})
+
     def close(self) -> None:
         """Close the file, if one was opened."""
         if self._file is not None:
@@ -117,6 +121,8 @@ def _take(entry: Mapping[str, Any], gathered: Gathered) -> None:
                 gathered.planned.setdefault(planned.nodeid, planned)
         case "started":
             gathered.started.add(entry["nodeid"])
+        case "story":
+            gathered.stories[entry["nodeid"]] = _story(entry["story"])
         case "result":
             gathered.results[entry["nodeid"]] = _result(entry["result"])
             gathered.world_sizes.update(entry["world_sizes"])
