@@ -1,6 +1,5 @@
 """Makes its ranks itself; --fault makes rank 1 leave out an all-reduce, --raise makes it fail."""
 
-import os
 import sys
 import tempfile
 
@@ -10,7 +9,6 @@ import torch.multiprocessing as mp
 
 
 def train(rank: int, world_size: int, rendezvous: str) -> None:
-
     dist.init_process_group("gloo", init_method=f"file://{rendezvous}", rank=rank, world_size=world_size)
     for step in range(3):
         if step == 2 and rank == 1 and "--raise" in sys.argv:
@@ -25,4 +23,4 @@ def train(rank: int, world_size: int, rendezvous: str) -> None:
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
-        mp.spawn(train, args=(3, os.path.join(folder, "rendezvous")), nprocs=3)
+        mp.spawn(train, args=(3, f"{folder}/rendezvous"), nprocs=3)

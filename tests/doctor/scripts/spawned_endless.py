@@ -1,6 +1,5 @@
 """Makes its ranks itself, and they never end."""
 
-import os
 import tempfile
 import time
 
@@ -19,4 +18,4 @@ def train(rank: int, rendezvous: str) -> None:
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
-        mp.spawn(train, args=(os.path.join(folder, "rendezvous"),), nprocs=2)
+        mp.spawn(train, args=(f"{folder}/rendezvous",), nprocs=2)
