@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,12 +23,27 @@ FAULTS = [
     ("wrong_size.py", "mismatch", [1], "# the fault", "shapes-differ"),
 ]
 
+Once = Callable[[str], Run]
+
+
+@pytest.fixture(scope="module")
+def once(tmp_path_factory: pytest.TempPathFactory) -> Once:
+    """The run of a script on three ranks, one for all tests that ask for it."""
+    runs: dict[str, Run] = {}
+
+    def run(script: str) -> Run:
+        if script not in runs:
+            runs[script] = doctor(tmp_path_factory.mktemp("run"), script)
+        return runs[script]
+
+    return run
+
 
 @pytest.mark.parametrize(("script", "kind", "ranks", "text", "entry"), FAULTS, ids=[fault[0] for fault in FAULTS])
 def test_a_fault_is_told_with_rank_line_and_entry(
-    script: str, kind: str, ranks: list[int], text: str, entry: str, tmp_path: Path
+    script: str, kind: str, ranks: list[int], text: str, entry: str, once: Once
 ) -> None:
-    run = doctor(tmp_path, script)
+    run = once(script)
     assert run.status == 1, run.told
     assert run.first["kind"] == kind, run.told
     assert run.first["ranks"] == ranks, run.told
@@ -41,20 +57,20 @@ def test_a_healthy_script_is_healthy_ten_times_in_a_row(tmp_path: Path) -> None:
     assert [(run.status, run.json["findings"], run.json["healthy"]) for run in runs] == [(0, [], True)] * 10
 
 
-def test_the_step_and_the_parameter_at_which_replicas_part_are_named(tmp_path: Path) -> None:
-    run = doctor(tmp_path, "bypassed_wrapper.py")
+def test_the_step_and_the_parameter_at_which_replicas_part_are_named(once: Once) -> None:
+    run = once("bypassed_wrapper.py")
     assert (run.first["parameter"], run.first["step"]) == ("weight", 4)
 
 
-def test_the_original_error_comes_first_and_the_others_are_called_its_consequence(tmp_path: Path) -> None:
-    run = doctor(tmp_path, "exception_on_one_rank.py")
+def test_the_original_error_comes_first_and_the_others_are_called_its_consequence(once: Once) -> None:
+    run = once("exception_on_one_rank.py")
     assert [finding["kind"] for finding in run.json["findings"]] == ["exception"]
     assert "ValueError: a broken sample" in run.first["details"]
     assert any("ranks 0, 2" in note for note in run.json["notes"])
 
 
-def test_operations_stand_side_by_side_with_the_first_difference_marked(tmp_path: Path) -> None:
-    table = doctor(tmp_path, "collective_under_if.py").first["table"]
+def test_operations_stand_side_by_side_with_the_first_difference_marked(once: Once) -> None:
+    table = once("collective_under_if.py").first["table"]
     marked = [row for row in table if row.startswith(">>")]
     assert table[0].split("  ")[-1].strip() == "ranks 1, 2"
     assert len(marked) == 1
@@ -93,8 +109,8 @@ def _figures(run: Run, name: str) -> list[object]:
     return [rank[name] for rank in run.json["ranks"]]
 
 
-def test_traffic_and_idle_time_are_given_for_each_rank(tmp_path: Path) -> None:
-    run = doctor(tmp_path, "uneven_batches.py")
+def test_traffic_and_idle_time_are_given_for_each_rank(once: Once) -> None:
+    run = once("uneven_batches.py")
     assert _figures(run, "asked_bytes") == [{"all_reduce": 192}, {"all_reduce": 192}, {"all_reduce": 160}]
     assert all(isinstance(idle, float) for idle in _figures(run, "idle_s"))
 
