@@ -86,7 +86,7 @@ class Choice:
 
     @property
     def includes_reported(self) -> bool:
-        """Whether failure modes are reproduced that no claim is about: they examine the suite, not an implementation."""
+        """Whether failure modes without a claim are reproduced: they examine the suite, not an implementation."""
         if self.scenario is not None:
             return True
         return not self.claim_globs and not self.mutants and DEFAULT_IMPL in [chosen.name for chosen in self.impls]

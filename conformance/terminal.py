@@ -144,7 +144,7 @@ def _fault(result: Result) -> tuple[str, ...]:
 
 
 def _told(story: ScenarioStory) -> dict[str, str]:
-    """In the order of an investigation: what happens, what the witnesses saw of it, why, what helps, and that it did."""
+    """In the order of an investigation: what happens, what the witnesses saw, why, what helps, and that it did."""
     seen = list(itertools.takewhile(lambda line: not line.startswith("cure: "), story.evidence))
     return {
         "symptom": story.symptom.en,

@@ -18,7 +18,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from reports import plot, rows, score
+from reports import plot, rows, score, waits
 from reports.persian import digits, isolated
 
 HERE = Path(__file__).parent
@@ -102,6 +102,7 @@ def _environment() -> jinja2.Environment:
     environment.filters.update(
         anchor=_anchor, seconds=_seconds, case=case_words, parameters=_parameters, alike=rows.ranks_alike
     )
+    environment.filters.update(drawing=waits.drawing)
     return environment
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from conformance.verdict import ScenarioStory, Text, Verdict
+from conformance.verdict import ScenarioStory, Text, Verdict, Waiting
 from fixtures.faults.scenario import Scenario, Step, Words
 
 PARTS = {"fault", "diagnosis", "cure"}
@@ -21,6 +21,7 @@ def story(failure: Scenario, steps: Sequence[Step], whose_cure: str = "", rerun:
         cure=_text(failure.cure),
         verdict=Verdict.HOLDS,
         evidence=tuple(_lines(steps, whose_cure)),
+        waiting=_waiting(steps),
         rerun=rerun,
     )
 
@@ -29,6 +30,11 @@ def _lines(steps: Iterable[Step], whose_cure: str) -> Iterator[str]:
     for step in steps:
         yield f"{step.part}: {whose_cure if step.part == 'cure' else ''}{step.line}"
         yield from (f"    {line}" for line in step.shown)
+
+
+def _waiting(steps: Iterable[Step]) -> Waiting | None:
+    seen = next((step.waiting for step in steps if step.waiting is not None), None)
+    return None if seen is None else Waiting(num_ranks=seen.num_ranks, edges=seen.edges, blamed=seen.blamed)
 
 
 def _text(words: Words) -> Text:
