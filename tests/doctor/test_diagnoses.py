@@ -57,6 +57,11 @@ def test_a_healthy_script_is_healthy_ten_times_in_a_row(tmp_path: Path) -> None:
     assert [(run.status, run.json["findings"], run.json["healthy"]) for run in runs] == [(0, [], True)] * 10
 
 
+def test_correct_programs_that_look_suspicious_are_healthy(tmp_path: Path) -> None:
+    run = doctor(tmp_path, "correct.py")
+    assert (run.status, run.json["findings"], run.json["notes"]) == (0, [], []), run.told
+
+
 def test_the_step_and_the_parameter_at_which_replicas_part_are_named(once: Once) -> None:
     run = once("bypassed_wrapper.py")
     assert (run.first["parameter"], run.first["step"]) == ("weight", 4)
