@@ -100,3 +100,41 @@ def test_ctrl_c_ends_everything(script: str, tmp_path: Path) -> None:
     assert process.returncode == 128 + signal.SIGINT, told.decode()
     until(lambda: not _processes_with(marker), "the ranks end")
     assert not list(tmp_path.glob("doctor-*"))
+
+
+def test_a_script_may_have_packages_named_like_ours(tmp_path: Path) -> None:
+    (tmp_path / "fixtures").mkdir()
+    (tmp_path / "fixtures" / "__init__.py").write_text("NAME = 'the fixtures of the script'\n")
+    script = tmp_path / "train.py"
+    script.write_text("import sys, fixtures\nprint(fixtures.NAME, [n for n in sys.modules if n.startswith('impls')])\n")
+    run = doctor(tmp_path, str(script), nproc=1)
+    assert (run.status, run.out) == (0, "[0] the fixtures of the script []\n"), run.told
+
+
+def test_a_sitecustomize_of_the_environment_still_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sitecustomize.py").write_text("import builtins\nbuiltins.customized = 'by the environment'\n")
+    script = tmp_path / "train.py"
+    script.write_text("print(customized)\n")
+    monkeypatch.setattr(
+        "tests.doctor.running.environment", lambda: {**environment(), "PYTHONPATH": f"{ROOT}:{tmp_path}"}
+    )
+    run = doctor(tmp_path, str(script), nproc=1)
+    assert run.out == "[0] by the environment\n", run.told
+
+
+def test_a_script_that_makes_no_group_is_told_so(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("print('nothing', end='')\n")
+    run = doctor(tmp_path, str(script), nproc=2)
+    assert run.status == 0
+    assert run.json["notes"] == ["No process group was made: there was nothing to watch."]
+    assert sorted(run.out.split("\n")) == ["", "[0] nothing", "[1] nothing"]
+
+
+def test_an_error_that_every_rank_makes_is_told_once(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("def main():\n    return 1 / 0\n\n\nmain()\n")
+    run = doctor(tmp_path, str(script), nproc=2)
+    assert (run.status, len(run.json["findings"]), run.first["ranks"]) == (1, 1, [])
+    assert run.first["sentence"].startswith("every rank raised ZeroDivisionError")
+    assert run.first["where"].endswith("train.py:2")
