@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -383,7 +384,7 @@ def group_that_is_destroyed_and_made_again(rank: int, world_size: int, folder: P
 
 @on(2)
 def ranks_that_meet_in_the_store(rank: int, world_size: int, folder: Path) -> None:
-    store = _store()
+    store: Any = dist.distributed_c10d._get_default_store()
     if rank == 0:
         time.sleep(LATE_S)
         store.set("suspicious/ready", "yes")
@@ -393,11 +394,6 @@ def ranks_that_meet_in_the_store(rank: int, world_size: int, folder: Path) -> No
     if rank == 0:
         store.delete_key("suspicious/ready")
     dist.barrier()
-
-
-def _store() -> dist.Store:
-    store: dist.Store = dist.distributed_c10d._get_default_store()
-    return store
 
 
 @on(2)
@@ -511,3 +507,4 @@ if __name__ == "__main__":
     with _group() as (own_rank, size):
         for each in sys.argv[1:] or names_for(size):
             run_named(each, own_rank, size, Path(tempfile.gettempdir()))
+            dist.barrier()  # whoever is done must not send into a program of the others

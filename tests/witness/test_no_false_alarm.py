@@ -2,7 +2,11 @@
 
 Each runs twice here. Ten times, on a machine that is busy with something else:
 
-    LOCKSTEP_ROUNDS=10 LOCKSTEP_BURNERS=4 pytest tests/witness/test_no_false_alarm.py
+    LOCKSTEP_ROUNDS=10 LOCKSTEP_BURNERS=4 pytest tests/witness/test_no_false_alarm.py --timeout=900
+
+And under the doctor, those for 2, 3 or 4 ranks one after the other:
+
+    python -m fixtures.doctor --nproc=3 -- -m tests.witness.suspicious
 """
 
 from __future__ import annotations
