@@ -13,6 +13,7 @@ import pytest
 from conformance.journal import Planned
 from conformance.ledger import LedgerError, UnknownClaim
 from conformance.options import Choice, Chosen, rerun_options
+from conformance.scenarios import ALL
 from conformance.verdict import Tier
 
 SUITE = "suite"  # who answers for a check that examines no implementation (failure modes, models)
@@ -58,7 +59,7 @@ def select(items: list[pytest.Item], choice: Choice, config: pytest.Config) -> l
     dropped: list[pytest.Item] = []
     for item, check in checks:
         if check is None:
-            (dropped if choice.scenario is not None else kept).append(item)
+            (kept if _is_kept(item, choice) else dropped).append(item)
         elif _is_chosen(check, choice, reach):
             item.stash[CHECK] = check
             kept.append(item)
@@ -145,11 +146,23 @@ def _case(item: pytest.Item, impl: str) -> str:
     return f"{function}[{parameters}]" if parameters else str(function)
 
 
+def _is_kept(item: pytest.Item, choice: Choice) -> bool:
+    """An item that checks no claim: a failure mode from public reports, or a test of somebody's."""
+    scenario = item.get_closest_marker("scenario")
+    if scenario is None:
+        return choice.scenario is None
+    return choice.includes_reported and (choice.scenario is None or _is_told(str(scenario.args[0]), choice))
+
+
+def _is_told(scenario: str | None, choice: Choice) -> bool:
+    return scenario is not None and choice.scenario in (scenario, ALL)
+
+
 def _is_chosen(check: Check, choice: Choice, reach: dict[str, frozenset[str]]) -> bool:
     planned = check.planned
     if choice.claims is not None and planned.claim not in choice.claims:
         return False
-    if choice.scenario is not None and planned.scenario != choice.scenario:
+    if choice.scenario is not None and not _is_told(planned.scenario, choice):
         return False
     if choice.mutants is None:
         return True

@@ -21,7 +21,7 @@ from conformance.verdict import Claim, Result, Verdict
 def finish(session: pytest.Session, state: State) -> None:
     """Read the journals; set the session's exit status; call ``pytest_lockstep_record``."""
     gathered = gather(state.folder)
-    if not gathered.planned and not state.choice.claim_globs:
+    if not gathered.planned and not gathered.stories and not state.choice.claim_globs:
         return
     if state.choice.mutants is not None:
         _finish_mutants(session, state, gathered)
@@ -31,7 +31,7 @@ def finish(session: pytest.Session, state: State) -> None:
     session.exitstatus = status
     made = dataclasses.replace(made, run={**made.run, "exit_status": int(status)})
     state.record = made
-    if not made.results:
+    if not made.results and not made.scenarios:
         return
     try:
         session.config.hook.pytest_lockstep_record(config=session.config, record=made, folder=state.choice.folder)

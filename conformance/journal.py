@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from conformance.verdict import RankReport, Result, ScenarioStory, Text, Tier, Verdict, to_json
+from conformance.verdict import RankReport, Result, ScenarioStory, Text, Tier, Verdict, Waiting, to_json
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +69,10 @@ class Journal:
             }
         )
 
+    def story(self, nodeid: str, story: ScenarioStory) -> None:
+        """Note the story of a failure mode that no claim is about."""
+        self._write({"kind": "story", "nodeid": nodeid, "story": to_json(story)})
+
     def close(self) -> None:
         """Close the file, if one was opened."""
         if self._file is not None:
@@ -117,6 +121,8 @@ def _take(entry: Mapping[str, Any], gathered: Gathered) -> None:
                 gathered.planned.setdefault(planned.nodeid, planned)
         case "started":
             gathered.started.add(entry["nodeid"])
+        case "story":
+            gathered.stories[entry["nodeid"]] = _story(entry["story"])
         case "result":
             gathered.results[entry["nodeid"]] = _result(entry["result"])
             gathered.world_sizes.update(entry["world_sizes"])
@@ -138,6 +144,10 @@ def _result(fields: dict[str, Any]) -> Result:
 
 def _story(fields: dict[str, Any]) -> ScenarioStory:
     texts = {name: Text(**fields[name]) for name in ("title", "symptom", "diagnosis", "cure")}
-    return ScenarioStory(
-        **{**fields, **texts, "verdict": Verdict(fields["verdict"]), "evidence": tuple(fields["evidence"])}
-    )
+    values = {**fields, **texts, "verdict": Verdict(fields["verdict"]), "evidence": tuple(fields["evidence"])}
+    if fields["waiting"] is not None:
+        edges = tuple((rank, peer) for rank, peer in fields["waiting"]["edges"])
+        values["waiting"] = Waiting(
+            num_ranks=fields["waiting"]["num_ranks"], edges=edges, blamed=tuple(fields["waiting"]["blamed"])
+        )
+    return ScenarioStory(**values)

@@ -42,7 +42,7 @@ def add_options(parser: pytest.Parser) -> None:
         metavar="GLOB",
         help="check these claims only: an id, a pattern such as 'collectives.ring.*', or a section such as loop",
     )
-    group.addoption("--scenario", default=None, metavar="NAME", help="reproduce one failure mode")
+    group.addoption("--scenario", default=None, metavar="NAME", help="reproduce one failure mode, or all")
     group.addoption("--explain", action="store_true", help="tell symptom, diagnosis and cure of a failure mode")
     group.addoption("--list-claims", action="store_true", help="list every claim of the ledger and stop")
     group.addoption("--list-scenarios", action="store_true", help="list every failure mode and stop")
@@ -84,6 +84,13 @@ class Choice:
     explain: bool
     folder: Path
 
+    @property
+    def includes_reported(self) -> bool:
+        """Whether failure modes without a claim are reproduced: they examine the suite, not an implementation."""
+        if self.scenario is not None:
+            return True
+        return not self.claim_globs and not self.mutants and DEFAULT_IMPL in [chosen.name for chosen in self.impls]
+
     @functools.cached_property
     def ledger(self) -> Ledger:
         """The claims (LedgerError when they do not hold together); read when first needed."""
@@ -123,11 +130,11 @@ def choose(config: pytest.Config) -> Choice:
         _ = choice.claims
     except (ImplementationError, UnknownClaim, LedgerError, mutants.MutantError) as error:
         raise pytest.UsageError(str(error)) from None
-    if option.scenario is not None and option.scenario not in (known := scenarios.ids()):
+    if option.scenario not in (None, scenarios.ALL) and option.scenario not in (known := scenarios.ids()):
         raise pytest.UsageError(_unknown("scenario", option.scenario, known, "pytest --list-scenarios"))
     if option.explain and option.scenario is None:
         raise pytest.UsageError(
-            f"--explain tells one failure mode: add --scenario=NAME. What exists: {', '.join(scenarios.ids())}"
+            f"--explain tells a failure mode: add --scenario=NAME, or all. What exists: {', '.join(scenarios.ids())}"
         )
     profile = config.getoption("--hypothesis-profile", None)
     if profile and not _is_profile(profile):

@@ -6,12 +6,13 @@ controller makes that folder, reads it at the end, and gives the record to ``pyt
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import os
 import shutil
 import tempfile
 import zlib
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from conformance.ledger import Ledger, LedgerError
 from conformance.patience import Patience
 from conformance.ruling import Ruling, rule, to_result
 from conformance.state import STATE, State
-from conformance.verdict import Verdict
+from conformance.verdict import ScenarioStory, Verdict
 from fixtures.world.server import inherit
 
 forall.register_profiles()
@@ -36,6 +37,7 @@ forall.register_profiles()
 JUDGE = pytest.StashKey[Judge]()
 SUBJECT = pytest.StashKey[Subject]()
 DESCRIPTION = pytest.StashKey[Description]()
+STORY = pytest.StashKey[ScenarioStory]()  # of a failure mode that no claim is about
 FOREGONE = pytest.StashKey[Broken]()  # the verdict is known before the check runs
 
 
@@ -145,6 +147,16 @@ def judge(request: pytest.FixtureRequest) -> Judge:
 
 
 @pytest.fixture
+def tell(request: pytest.FixtureRequest) -> Callable[[ScenarioStory], None]:
+    """Hands over the story of a failure mode that no claim is about: into the report, and into nobody's score."""
+
+    def keep(story: ScenarioStory) -> None:
+        request.node.stash[STORY] = story
+
+    return keep
+
+
+@pytest.fixture
 def subject(request: pytest.FixtureRequest, worlds: Pool) -> Subject:
     """The implementation under examination, run in worlds of rank processes."""
     state = request.config.stash[STATE]
@@ -187,6 +199,9 @@ def pytest_runtest_makereport(
     """Turn how the check ended into a verdict, note it in the journal, and tell pytest in its own terms."""
     report = yield
     check = item.stash.get(CHECK, None)
+    if check is None and call.when == "call" and STORY in item.stash:
+        verdict = Verdict.HOLDS if report.outcome == "passed" else Verdict.SUITE_ERROR
+        item.config.stash[STATE].journal.story(item.nodeid, dataclasses.replace(item.stash[STORY], verdict=verdict))
     if check is None or (call.when != "call" and call.excinfo is None):
         return report
     error = None if call.excinfo is None else call.excinfo.value

@@ -190,11 +190,14 @@ def _impls(run: Run, results: Iterable[Result]) -> tuple[ImplInfo, ...]:
 
 
 def _stories(gathered: Gathered, results: Iterable[Result]) -> tuple[ScenarioStory, ...]:
+    """Of checks with their check's verdict, and those that no claim is about."""
     verdicts = dict(zip(gathered.planned, results, strict=False))
     return tuple(
         dataclasses.replace(story, verdict=verdicts[nodeid].verdict, rerun=story.rerun or verdicts[nodeid].rerun)
-        for nodeid, story in gathered.stories.items()
         if nodeid in verdicts
+        else story
+        for nodeid, story in gathered.stories.items()
+        if nodeid in verdicts or not story.claim
     )
 
 

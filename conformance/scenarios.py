@@ -1,22 +1,17 @@
-"""The failure modes that this suite reproduces: every module of ``fixtures.faults`` with a constant ``SCENARIO``."""
+"""The failure modes that this suite reproduces, as the command line knows them."""
 
 from __future__ import annotations
 
-import functools
-import importlib
-import pkgutil
 from typing import Any
 
-import fixtures.faults
+ALL = "all"  # what --scenario takes for every failure mode
 
 
-@functools.cache
 def find() -> dict[str, Any]:
     """Scenario id -> its description, in the order of the ids."""
-    names = [info.name for info in pkgutil.iter_modules(fixtures.faults.__path__) if not info.name.startswith("_")]
-    modules = [importlib.import_module(f"fixtures.faults.{name}") for name in names]
-    found = [module.SCENARIO for module in modules if hasattr(module, "SCENARIO")]
-    return {scenario.id: scenario for scenario in sorted(found, key=lambda scenario: str(scenario.id))}
+    from fixtures.faults import gallery  # the programs need torch, which a controller does without
+
+    return dict(gallery.find())
 
 
 def ids() -> list[str]:

@@ -12,7 +12,7 @@ import pytest
 
 from conformance.collect import SUITE
 from conformance.last_words import telling
-from conformance.verdict import Record, Result, Tier, Verdict
+from conformance.verdict import Record, Result, ScenarioStory, Tier, Verdict
 from impls.contract import ENTRIES
 
 # verdict -> letter; the word is the verdict itself
@@ -31,6 +31,7 @@ LETTERS = {
 }
 RED = frozenset({Verdict.VIOLATED, Verdict.HANGS, Verdict.CRASHES, Verdict.SUITE_ERROR, Verdict.LOST})
 MAX_LINES = 12  # of one field on a card; the report has all
+MAX_STORY_LINES = 120
 PROSE_WIDTH = 100
 MAX_CARDS = 3  # of one claim and verdict
 _RAISED = re.compile(r"raised (\S+ at \S+:\d+)")
@@ -39,7 +40,7 @@ _RAISED = re.compile(r"raised (\S+ at \S+:\d+)")
 def write(reporter: pytest.TerminalReporter, record: Record, *, explain: bool) -> None:
     """Print the table, the sentences about implementations, the cards, and with ``explain`` the stories."""
     reporter.section("Lockstep")
-    for line in table(record):
+    for line in table(record) if record.results else ():
         reporter.write_line(line)
     for info in record.impls:
         for line in (*info.error.splitlines(), *_nothing_examined(record, info.name)):
@@ -56,8 +57,7 @@ def write(reporter: pytest.TerminalReporter, record: Record, *, explain: bool) -
     if explain:
         for story in record.scenarios:
             reporter.section(f"{story.id}: {story.title.en}", sep="-")
-            told = {"symptom": story.symptom.en, "diagnosis": story.diagnosis.en, "cure": story.cure.en}
-            for line in _fields({**told, "seen": "\n".join(story.evidence), "rerun": story.rerun}, max_lines=60):
+            for line in _fields(_told(story), max_lines=MAX_STORY_LINES):
                 reporter.write_line(line)
 
 
@@ -150,13 +150,26 @@ def _fault(result: Result) -> tuple[str, ...]:
     return functions + places[:1]
 
 
+def _told(story: ScenarioStory) -> dict[str, str]:
+    """In the order of an investigation: what happens, what the witnesses saw, why, what helps, and that it did."""
+    seen = list(itertools.takewhile(lambda line: not line.startswith("cure: "), story.evidence))
+    return {
+        "symptom": story.symptom.en,
+        "seen": "\n".join(seen),
+        "cause": story.diagnosis.en,
+        "cure": story.cure.en,
+        "cured": "\n".join(story.evidence[len(seen) :]),
+        "rerun": story.rerun,
+    }
+
+
 def _nothing_examined(record: Record, impl: str) -> list[str]:
     """One line where not a single check of this implementation could run."""
     results = [result for result in record.results if result.impl == impl and result.verdict is not Verdict.NOT_CHECKED]
     error = next(info.error for info in record.impls if info.name == impl)
     if error and results and all(result.message == error for result in results):
         return [f"nothing was examined: all {len(results)} checks wait for that"]
-    if any(result.verdict is not Verdict.NOT_PROVIDED for result in results) or impl == SUITE:
+    if not record.results or any(result.verdict is not Verdict.NOT_PROVIDED for result in results) or impl == SUITE:
         return []
     return ["nothing was examined: no check in this run is about anything that it provides"]
 

@@ -189,6 +189,15 @@ class ImplInfo:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """Who waited for whom in a deadlock: pairs of a rank and one that held it up, and the ranks to blame."""
+
+    num_ranks: int
+    edges: tuple[tuple[int, int], ...]
+    blamed: tuple[int, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioStory:
     """One failure mode as this run reproduced it: fault shown, diagnosed, cured."""
 
@@ -200,6 +209,7 @@ class ScenarioStory:
     cure: Text
     verdict: Verdict
     evidence: tuple[str, ...] = ()  # lines a witness produced, in order
+    waiting: Waiting | None = None  # for the report's drawing
     rerun: str = ""
 
 

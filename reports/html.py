@@ -18,7 +18,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from reports import gantt, plot, rows, score
+from reports import gantt, plot, rows, score, waits
 from reports.persian import digits, isolated
 
 HERE = Path(__file__).parent
@@ -109,6 +109,7 @@ def _environment() -> jinja2.Environment:
         alike=rows.ranks_alike,
         gantt=gantt.pictures,
     )
+    environment.filters.update(drawing=waits.drawing)
     return environment
 
 

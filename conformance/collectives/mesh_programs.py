@@ -91,6 +91,23 @@ def ring_over_queues(ctx: RankContext, inputs: list[Tensor], own: bool) -> dict[
     return _Threads([lambda rank=rank: body(rank) for rank in range(world_size)]).as_data()  # type: ignore[misc]
 
 
+def all_send_first(ctx: RankContext, world_size: int, rounds: int) -> dict[str, Any]:
+    """Neighbours in a ring who all send both ways before they receive: what came from the left, round by round."""
+    ends = make(ctx, world_size)
+
+    def body(rank: int) -> list[float]:
+        mesh, left, right = ends[rank], (rank - 1) % world_size, (rank + 1) % world_size
+        came = []
+        for number in range(rounds):
+            mesh.send(right, torch.tensor([float(10 * number + rank)]))
+            mesh.send(left, torch.tensor([-1.0]))
+            here = {side: float(mesh.recv(side)[0]) for side in (left, right)} if left != right else {}
+            came.append(here[left] if here else max(float(mesh.recv(left)[0]) for _ in range(2)))
+        return came
+
+    return _Threads([lambda rank=rank: body(rank) for rank in range(world_size)]).as_data()  # type: ignore[misc]
+
+
 def ring_takes_a_mesh(ctx: RankContext) -> bool:
     """Whether the implementation's ring is written for a mesh; one for torch.distributed cannot run between threads."""
     assert ctx.impl is not None

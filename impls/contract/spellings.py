@@ -279,6 +279,7 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
         *("micro_batches", "num_batches", "batches", "chunks", "M", "m"),
     ),
     "num_chunks": ("chunks_per_rank", "num_model_chunks", "model_chunks", "n_chunks", "chunks", "V", "v", "interleave"),
+    "num_samples": ("n_samples", "dataset_size", "num_examples", "length"),
     "num_parameters": ("num_params", "n_params", "parameter_count", "P"),
     "bytes_per_parameter": ("bytes_per_param",),
     "device_bytes": ("capacity_bytes", "memory_bytes", "gpu_bytes", "device_memory", "gpu_memory"),

@@ -2,11 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from torch import Tensor, nn
 
 
 def cure_missing_broadcast(module: nn.Module) -> None:
     """Bring replicas that were initialised differently together: parameters and buffers become rank 0's."""
+    raise NotImplementedError
+
+
+def cure_shared_shuffle_seed(num_samples: int, rank: int, world_size: int, seed: int) -> Sequence[int]:
+    """The samples that this rank reads in one epoch, in order: with the other ranks', each of them once.
+
+    Shuffled by `seed`, which is the same on all ranks; equally many for each rank where `world_size` divides their
+    number. Called between the seeding of a model and its making: torch's global generator stays as it is.
+    """
+    raise NotImplementedError
+
+
+def cure_unused_parameter_deadlock(module: nn.Module, world_size: int) -> None:
+    """Replace every gradient by its mean over ranks, though a parameter may have none on some ranks, or on all.
+
+    A missing gradient counts as zero.
+    """
+    raise NotImplementedError
+
+
+def cure_slow_accumulation(
+    module: nn.Module, microbatches: Sequence[Tensor], loss_fn: Callable[[Tensor], Tensor]
+) -> None:
+    """Forward and backward of all microbatches of a step, with one reduction after the last.
+
+    `module` is a data-parallel wrapper with `no_sync()`; its gradients become the mean over ranks of the sum over
+    microbatches. `loss_fn` takes the module's output.
+    """
+    raise NotImplementedError
+
+
+def cure_sum_without_divide(module: nn.Module, world_size: int) -> None:
+    """The gradients hold their sums over ranks: make them those of one process on the global batch.
+
+    Each rank's loss is the mean over its equal part of that batch.
+    """
     raise NotImplementedError
 
 

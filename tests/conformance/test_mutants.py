@@ -13,7 +13,7 @@ from tests.conformance.conftest import CONFTEST
 
 LEDGER = Ledger.load()
 MUTANTS = mutants.find()
-CHECKED = collect.checked_claims() | {scenario.claim for scenario in scenarios.find().values()}
+CHECKED = collect.checked_claims() | {scenario.claim for scenario in scenarios.find().values() if scenario.claim}
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)

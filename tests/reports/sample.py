@@ -13,6 +13,7 @@ from conformance.verdict import (
     Text,
     Tier,
     Verdict,
+    Waiting,
     Witness,
 )
 from tests.reports.sample_claims import CLAIMS
@@ -234,7 +235,20 @@ SCENARIOS = (
             "fault   hang    rank 0 waits in send to 1; rank 1 waits in send to 0: a cycle (0.16 s)",
             "cured   trace   rank 0: send, recv; rank 1: recv, send",
         ),
+        waiting=Waiting(num_ranks=2, edges=((0, 1), (1, 0))),
         rerun="pytest --scenario=pipeline-send-send --explain",
+    ),
+    ScenarioStory(
+        id="uneven-batches",
+        claim="",
+        title=Text(en="The last step never ends", fa="گام آخر تمام نمی‌شود"),
+        symptom=Text(en="Three ranks hang at the end.", fa="سه رتبه در پایان قفل می‌شوند."),
+        diagnosis=Text(en="One has a batch less.", fa="یکی یک دسته کمتر دارد."),
+        cure=Text(en="Agree on the number of steps.", fa="روی تعداد گام‌ها توافق کنید."),
+        verdict=Verdict.HOLDS,
+        evidence=("fault: three of four ranks hang", "cure: all of them end"),
+        waiting=Waiting(num_ranks=4, edges=((0, 2), (1, 2), (3, 2)), blamed=(2,)),
+        rerun="pytest --scenario=uneven-batches --explain",
     ),
 )
 

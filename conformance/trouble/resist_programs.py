@@ -1,0 +1,173 @@
+"""Rank programs that put a block into the situation of a failure mode and report what became of it. No pytest.
+
+What is right is decided in ``test_resists``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from conformance.loop import programs as loop
+from conformance.loop.programs import Rows, Values
+from conformance.loop.worker_programs import numbers
+from conformance.strategies.programs import INSIDE, window
+from fixtures import models
+from fixtures.world.context import RankContext
+from impls.handover import NotProvided
+from impls.normalise import Wrapped
+
+RATE = 0.0625
+Shapes = Sequence[Sequence[int]]
+
+
+# -- missing-broadcast -------------------------------------------------------------------------------------------------
+
+
+def begin_apart(ctx: RankContext, model: str, batches: loop.Batches, *, scale: float) -> dict[str, Values]:
+    """Weights of this rank's own, wrapped and trained: the module's state before and after wrapping, and at the end."""
+    module = models.build(model, 50 + ctx.rank)
+    before = loop.state(module)
+    built = loop.replica(ctx, module)
+    wrapped = loop.state(built.module)
+    _descend(ctx, built, batches, scale)
+    return {"before": before, "wrapped": wrapped, "trained": loop.parameters(built.module)}
+
+
+def _descend(ctx: RankContext, built: Any, batches: loop.Batches, scale: float) -> None:
+    optimizer = torch.optim.SGD(built.module.parameters(), lr=RATE)
+    loss = partial(models.weighted, scale=scale)
+    for by_rank in batches:
+        optimizer.zero_grad()
+        for x, target in by_rank[ctx.rank]:
+            loss(built(x), target).backward()  # type: ignore[no-untyped-call]
+        built.finish(optimizer)
+        optimizer.step()
+
+
+# -- sum-without-divide ------------------------------------------------------------------------------------------------
+
+
+def train_equal(ctx: RankContext, batches: loop.Batches, *, scale: float) -> Values:
+    """Equal weights on all ranks, some steps of SGD at `RATE`: the parameters."""
+    built = loop.replica(ctx, models.build("mlp", 1))
+    _descend(ctx, built, batches, scale)
+    return loop.parameters(built.module)
+
+
+# -- shared-shuffle-seed -----------------------------------------------------------------------------------------------
+
+
+def slices_under_one_seed(ctx: RankContext, steps: int, batch_size: int) -> list[list[int]]:
+    """The rows that this rank takes in each step, with all generators seeded as on every other rank."""
+    assert ctx.impl is not None
+    random.seed(0)
+    torch.manual_seed(0)
+    sizes = {"rank": ctx.rank, "world_size": ctx.world_size, "batch_size": batch_size}
+    return [numbers(ctx.impl.call("batch_slice", step=step, **sizes)) for step in range(steps)]
+
+
+# -- unused-parameter-deadlock -----------------------------------------------------------------------------------------
+
+
+def steps_with(ctx: RankContext, shapes: Shapes, used_by_step: Sequence[Sequence[Sequence[bool]]]) -> list[Values]:
+    """Gradients of a `models.Bag` after each step; ``used_by_step[step][rank]`` says what takes part."""
+    built = loop.replica(ctx, models.Bag(shapes, [False] * len(shapes)))
+    found = []
+    for step, by_rank in enumerate(used_by_step):
+        built.module.zero_grad(set_to_none=True)
+        built(_weights(ctx, shapes, step), by_rank[ctx.rank]).backward()
+        built.finish()
+        found.append(loop.gradients(built.module))
+    return found
+
+
+def _weights(ctx: RankContext, shapes: Shapes, seed: int) -> list[Tensor]:
+    """N times this rank's integers, so that the mean over ranks is the sum of the integers."""
+    return [ctx.world_size * weight for weight in models.coefficients(shapes, 100 * seed + ctx.rank)]
+
+
+# -- slow-accumulation -------------------------------------------------------------------------------------------------
+
+
+def accumulate(ctx: RankContext, shapes: Shapes, num_microbatches: int) -> dict[str, Any]:
+    """One step of a `models.Bag`; all microbatches but the last deferred in the implementation's own way."""
+    built = loop.replica(ctx, models.Bag(shapes, [False] * len(shapes)))
+    used = [True] * len(shapes)
+    weights = [_weights(ctx, shapes, number) for number in range(num_microbatches)]
+    ctx.mark("step-begin", "0")
+    with _deferred(built):
+        ctx.mark(f"{INSIDE}-begin")
+        for early in weights[:-1]:
+            built(early, used).backward()
+        ctx.mark(f"{INSIDE}-end")
+    loss = built(weights[-1], used)
+    with ctx.window(window(0)):
+        loss.backward()
+        ctx.mark("backward-end")
+        built.finish()
+    ctx.mark("step-end", "0")
+    return {
+        "gradients": loop.gradients(built.module),
+        "gradient_bytes": sum(parameter.nbytes for parameter in built.module.parameters()),
+        "num_parameters": len(shapes),
+        "dtypes": ["float32"],
+    }
+
+
+def _deferred(built: Any) -> contextlib.AbstractContextManager[None]:
+    """`no_sync()` where there is one; a reduction that is a call of its own is deferred by not calling it."""
+    if isinstance(built, Wrapped) and built.has_no_sync:
+        return built.no_sync()
+    return contextlib.nullcontext()
+
+
+def offers_no_sync(ctx: RankContext) -> bool:
+    """Whether what the implementation wraps a module in has a `no_sync()`."""
+    built = loop.replica(ctx, models.Bag([[1]], [False]))
+    return isinstance(built, Wrapped) and built.has_no_sync
+
+
+# -- pipeline-send-send ------------------------------------------------------------------------------------------------
+
+FEATURES = 4
+NUM_ROWS = 2
+
+
+def stage_of(number: int) -> nn.Module:
+    """A stage whose weights only its number decides."""
+    return models.fill(nn.Linear(FEATURES, FEATURES), 70 + number, real=True)
+
+
+def pipeline_data(num_microbatches: int) -> list[Rows]:
+    """Inputs and targets of each microbatch."""
+    numbers_of = range(num_microbatches)
+    return [(models.rows(NUM_ROWS, m, real=True), models.rows(NUM_ROWS, 500 + m, real=True)) for m in numbers_of]
+
+
+def pipeline_step(ctx: RankContext, schedule: str, num_microbatches: int) -> Values:
+    """A step of the implementation's pipeline over one stage for each rank: this stage's gradients."""
+    assert ctx.impl is not None
+    stage, data = stage_of(ctx.rank), pipeline_data(num_microbatches)
+    try:
+        ctx.impl.call(
+            "train_step",
+            stage=stage,
+            microbatches=[x for x, _ in data],
+            targets=[target for _, target in data],
+            loss_fn=nn.functional.mse_loss,
+            schedule=schedule,
+            rank=ctx.rank,
+            world_size=ctx.world_size,
+            group=None,
+            tied=None,
+        )
+    except ValueError as error:
+        raise NotProvided(f"a pipeline of {ctx.world_size} stages under {schedule} is refused: {error}") from error
+    return loop.gradients(stage)

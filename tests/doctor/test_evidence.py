@@ -1,0 +1,130 @@
+"""What needs no processes: how a script is started, replicas by their fingerprints, tables, original errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fixtures.doctor import divergence, entries, failures
+from fixtures.doctor.findings import Kind
+from fixtures.doctor.launch import makes_its_own_ranks
+from fixtures.doctor.sidebyside import table
+from fixtures.witness.board_layout import Call, Key
+
+SPAWNING = "import torch.multiprocessing as mp\nmp.spawn(train, nprocs=4)\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "own"),
+    [
+        (SPAWNING, True),
+        ("import os\nos.environ['RANK'] = '0'\n" + SPAWNING, True),
+        ("import os\nrank = os.environ['RANK']\n" + SPAWNING, False),
+        ("import os\nrank = int(os.environ.get('LOCAL_RANK', -1))\n" + SPAWNING, False),
+        ("import os\nif 'WORLD_SIZE' in os.environ:\n    train()\nelse:\n    mp.spawn(train)\n", False),
+        ("from multiprocessing import Process\nProcess(target=train).start()\n", True),
+        ("import torch.distributed as dist\ndist.init_process_group('gloo')\n", False),
+        ("this is no Python", False),
+    ],
+)
+def test_a_script_that_spawns_and_reads_no_rank_makes_its_own(source: str, own: bool) -> None:
+    assert makes_its_own_ranks(source) is own
+
+
+def _reports(looks: dict[int, list[tuple[int, list[int], list[float]]]], ranks: list[int] | None = None) -> Any:
+    watched = {"names": ["a", "b"], "evidence": "DDP", "where": "train.py:9", "steps": 9}
+    members = sorted(looks) if ranks is None else ranks
+    return {rank: {"parameters": [{**watched, "ranks": members, "looks": look}]} for rank, look in looks.items()}
+
+
+EQUAL = [(0, [1, 2], [1.0, 2.0]), (1, [3, 4], [1.0, 2.0])]
+
+
+def test_equal_replicas_are_equal() -> None:
+    assert divergence.compare(_reports({0: EQUAL, 1: EQUAL})) == ([], [])
+
+
+def test_the_rank_that_is_not_with_the_majority_is_named_with_step_and_parameter() -> None:
+    odd = [EQUAL[0], (1, [3, 5], [1.0, 2.5])]
+    (found,), notes = divergence.compare(_reports({0: EQUAL, 1: odd, 2: EQUAL}))
+    assert (found.kind, found.ranks, found.step, found.parameter) == (Kind.DIVERGENCE, (1,), 1, "b")
+    assert notes == []
+
+
+def test_steps_that_some_rank_left_out_are_not_compared() -> None:
+    looks = {0: [*EQUAL, (2, [7, 7], [9.0, 9.0])], 1: [EQUAL[0], (3, [8, 8], [1.0, 1.0])]}
+    assert divergence.compare(_reports(looks)) == ([], [])
+
+
+def test_replicas_that_meet_again_are_a_note() -> None:
+    apart = [EQUAL[0], (1, [3, 9], [1.0, 9.0])]
+    together = (2, [6, 6], [1.0, 1.0])
+    findings, notes = divergence.compare(_reports({0: [*EQUAL, together], 1: [*apart, together]}))
+    assert findings == []
+    assert "equal again at the end" in notes[0]
+
+
+def test_a_difference_of_rounding_is_a_note() -> None:
+    rounded = [EQUAL[0], (1, [3, 5], [1.0, 2.0 + 1e-7])]
+    findings, notes = divergence.compare(_reports({0: EQUAL, 1: rounded}))
+    assert findings == []
+    assert "last bits" in notes[0]
+
+
+def test_a_parameter_that_is_not_a_number_on_one_rank_is_no_rounding() -> None:
+    broken = [EQUAL[0], (1, [3, 5], [1.0, float("nan")])]
+    (found,), _ = divergence.compare(_reports({0: EQUAL, 1: broken}))
+    assert found.parameter == "b"
+
+
+def test_replicas_are_compared_within_their_group() -> None:
+    other = [(0, [8, 8], [5.0, 5.0])]
+    looks = _reports({0: EQUAL, 1: EQUAL}, [0, 1]) | _reports({2: other, 3: other}, [2, 3])
+    assert divergence.compare(looks) == ([], [])
+
+
+def _call(index: int, kind: str = "all_reduce") -> Call:
+    return Call(
+        key=Key("collective", "default"),
+        index=index,
+        kind=kind,
+        ranks=(0, 1, 2),
+        dtype="float32",
+        shape=(8,),
+        num_bytes=32,
+        where="mine/train.py:38",
+    )
+
+
+def test_ranks_that_did_the_same_share_a_column_and_the_first_difference_is_marked() -> None:
+    usual = [_call(index) for index in range(6)]
+    head, *rows = table({0: usual, 1: usual, 2: [*usual[:4], _call(4, "broadcast")]}, "default")
+    assert head.split() == ["ranks", "0,", "1", "rank", "2"]
+    assert [row[:5] for row in rows] == ["   #1", "   #2", "   #3", ">> #4", "   #5"]
+    assert rows[3].split().count("broadcast") == 1
+    assert rows[4].rstrip().endswith("-")
+
+
+def test_ranks_that_all_did_the_same_have_no_table() -> None:
+    assert table({0: [_call(0)], 1: [_call(0)]}, "default") == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "lost"),
+    [
+        ("[pair.cc:553] Connection closed by peer [127.0.0.1]:51", True),
+        ("Read error [127.0.0.1]:48812: Connection reset by peer.", True),
+        ("Timed out waiting 1800000ms for recv operation to complete", True),
+        ("wait timeout after 300000ms, keys: /default_pg/0//1", True),
+        ("mat1 and mat2 shapes cannot be multiplied", False),
+        ("[enforce fail at pair.cc:456] op.preamble.length <= op.nbytes. 2732 vs 44", False),
+    ],
+)
+def test_an_error_about_a_lost_peer_is_told_from_one_of_its_own(text: str, lost: bool) -> None:
+    assert failures.has_lost_a_peer({"type": "RuntimeError", "text": text}) is lost
+
+
+def test_every_entry_that_a_finding_may_point_to_exists() -> None:
+    assert entries.known(["no-such-entry", "missing-broadcast", "missing-broadcast"]) == ("missing-broadcast",)
+    assert entries.titles()["missing-broadcast"] == "Ranks drift apart from the first step"
