@@ -116,7 +116,9 @@ def _impl(info: ImplInfo) -> Report:
 
 
 def _claim(claim: Claim) -> Report:
-    return dict(to_json(claim))
+    fields = dict(to_json(claim))
+    del fields["case_hints"]  # each result has the one for its case
+    return fields
 
 
 def _result(result: Result) -> Report:

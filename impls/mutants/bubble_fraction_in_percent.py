@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-BREAKS = ("pipeline.gpipe.bubble",)
+BREAKS = ("pipeline.gpipe.bubble", "calls.bubble-fraction")
 
 
 def bubble_fraction(num_stages: int, num_microbatches: int) -> float:
