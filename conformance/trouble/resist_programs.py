@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from conformance.asks import asks_for
 from conformance.loop import programs as loop
 from conformance.loop.programs import Rows, Values
 from conformance.loop.worker_programs import numbers
@@ -69,7 +70,7 @@ def slices_under_one_seed(ctx: RankContext, steps: int, batch_size: int) -> list
     assert ctx.impl is not None
     random.seed(0)
     torch.manual_seed(0)
-    sizes = {"rank": ctx.rank, "world_size": ctx.world_size, "batch_size": batch_size}
+    sizes: dict[str, Any] = {"rank": ctx.rank, "world_size": ctx.world_size, "batch_size": batch_size}
     return [numbers(ctx.impl.call("batch_slice", step=step, **sizes)) for step in range(steps)]
 
 
@@ -77,8 +78,13 @@ def slices_under_one_seed(ctx: RankContext, steps: int, batch_size: int) -> list
 
 
 def steps_with(ctx: RankContext, shapes: Shapes, used_by_step: Sequence[Sequence[Sequence[bool]]]) -> list[Values]:
-    """Gradients of a `models.Bag` after each step; ``used_by_step[step][rank]`` says what takes part."""
-    built = loop.replica(ctx, models.Bag(shapes, [False] * len(shapes)))
+    """Gradients of a `models.Bag` after each step; ``used_by_step[step][rank]`` says what takes part.
+
+    A wrapper that has torch's flag for this is given it.
+    """
+    flag = "find_unused_parameters"
+    options = {flag: True} if asks_for(ctx.impl, "DataParallel", flag) else {}
+    built = loop.replica(ctx, models.Bag(shapes, [False] * len(shapes)), **options)
     found = []
     for step, by_rank in enumerate(used_by_step):
         built.module.zero_grad(set_to_none=True)

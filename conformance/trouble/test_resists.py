@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -13,7 +13,7 @@ from conformance import expect
 from conformance.checks import Judge, Subject, claim
 from conformance.collectives import mesh_programs
 from conformance.loop import single, worker_programs
-from conformance.loop.judging import gradients_as, judge_all
+from conformance.loop.judging import Named, gradients_as, judge_all
 from conformance.loop.programs import Batches, Rows, Values, gradients
 from conformance.memory.weights import at_size, close, mean, on_ranks
 from conformance.strategies.ddp_traffic import fault_in, inside_no_sync, is_note, steps_of
@@ -38,7 +38,7 @@ BATCH, STEPS = 2, 3
 def test_replicas_that_begin_apart_are_made_equal_and_stay_so(
     subject: Subject, judge: Judge, model: str, world_size: int
 ) -> None:
-    data = single.batches(21, world_size, steps=2)
+    data = single.batches(21, world_size, steps=2 if model == "mlp" else 0)  # the others cannot show more by training
     reports = subject.run(programs.begin_apart, world_size, model, data, scale=float(world_size)).values
     root = reports[0]["before"]
     assert all(single.apart(report["before"], root) > 0 for report in reports[1:]), "the ranks did not begin apart"
@@ -51,7 +51,7 @@ def test_replicas_that_begin_apart_are_made_equal_and_stay_so(
         (name, expect.ranks_agree([report["trained"][name] for report in reports], what=name))
         for name in reports[0]["trained"]
     ]
-    judge_all(judge, trained, f"parameters of the {model} model after two steps, rank by rank")
+    judge_all(judge, trained, f"parameters of the {model} model after {len(data)} steps, rank by rank")
 
 
 # -- shared-shuffle-seed -----------------------------------------------------------------------------------------------
@@ -150,7 +150,7 @@ def test_a_parameter_without_gradient_neither_locks_the_ranks_nor_spoils_the_oth
     used = SITUATIONS[situation]
     world_size = len(used)
     everything = [ALL] * world_size
-    (control,) = (subject.run(programs.steps_with, world_size, SHAPES, [everything]).values,)
+    control = subject.run(programs.steps_with, world_size, SHAPES, [everything]).values
     if _wrong(control, 0, _mean(world_size, 0, everything)):
         judge.inconclusive("gradients are wrong where every rank uses every parameter (loop.mean): nothing to compare")
     by_step = [used, everything, used]  # torch's DDP complains in the step after
@@ -174,22 +174,30 @@ NUM_MICROBATCHES = 4
 def test_a_step_of_several_microbatches_reduces_once_and_loses_nothing(
     subject: Subject, judge: Judge, world_size: int
 ) -> None:
+    one = subject.run(programs.accumulate, world_size, LARGE, 1)
+    if not all(comparison.matches for _, comparison in _accumulated(one, world_size, 1)):
+        judge.inconclusive("gradients of a single microbatch are wrong (loop.mean): nothing to accumulate")
     if not subject.run(programs.offers_no_sync, 1).values[0]:
-        _must_be_able_to_wait(subject, judge, world_size)
+        _must_be_able_to_wait(subject, judge, one)
     outcomes = subject.run(programs.accumulate, world_size, LARGE, NUM_MICROBATCHES)
     _judge_moved_once(judge, outcomes, world_size)
-    ranks, numbers = range(world_size), range(NUM_MICROBATCHES)
+    found = _accumulated(outcomes, world_size, NUM_MICROBATCHES)
+    judge_all(judge, found, f"the mean over ranks of what {NUM_MICROBATCHES} microbatches add up to")
+
+
+def _accumulated(outcomes: Outcomes, world_size: int, num_microbatches: int) -> list[Named]:
+    """The gradients of each rank against the mean over ranks of the sum over microbatches."""
+    ranks, numbers = range(world_size), range(num_microbatches)
     parts = [models.coefficients(LARGE, 100 * number + rank) for number in numbers for rank in ranks]
     wanted: Values = {
         f"values.{index}": torch.stack(of_one).sum(0) for index, of_one in enumerate(zip(*parts, strict=True))
     }
-    found = [(f"rank {rank}", gradients_as(report["gradients"], wanted)) for rank, report in enumerate(outcomes.values)]
-    judge_all(judge, found, f"the mean over ranks of what {NUM_MICROBATCHES} microbatches add up to")
+    return [(f"rank {rank}", gradients_as(report["gradients"], wanted)) for rank, report in enumerate(outcomes.values)]
 
 
-def _must_be_able_to_wait(subject: Subject, judge: Judge, world_size: int) -> None:
+def _must_be_able_to_wait(subject: Subject, judge: Judge, one_microbatch: Outcomes) -> None:
     """Without a `no_sync` nothing may move before the call that ends the reduction."""
-    for outcome in subject.run(programs.accumulate, world_size, LARGE, 1):
+    for outcome in one_microbatch:
         returned = next(mark.at_ns for mark in outcome.marks if mark.name == "backward-end")
         if any(op.issued_ns < returned for op in steps_of(outcome)[0].gradients):
             judge.not_provided(
@@ -288,7 +296,7 @@ def test_a_pipeline_of_any_length_comes_to_an_end(
 ) -> None:
     num_microbatches = 2 * world_size  # longer than the pipeline: neighbours send forward and backward at once
     outcomes = subject.run(programs.pipeline_step, world_size, schedule, num_microbatches)
-    rows: list[tuple[str, expect.Comparison]] = []
+    rows: list[Named] = []
     for rank, wanted in enumerate(_expected_gradients(world_size, num_microbatches)):
         for name, value in wanted.items():
             got = outcomes.values[rank][name]
@@ -322,43 +330,45 @@ def test_neighbours_who_all_send_first_do_not_lock_over_a_mesh(subject: Subject,
 
 # -- fsdp-70b-over-80gb ------------------------------------------------------------------------------------------------
 
-PADDING = 0.02  # rows that do not divide by N, and the flat parameter's tail
-SMALL_RANKS = 4
-
-
-def _recipes(subject: Subject) -> dict[int, Recipe]:
-    """By bytes per parameter; the 12 without a master copy only where mixed precision is offered and can do without."""
-    if subject.has("MixedPrecision"):
-        return RECIPES
-    return {16: Recipe(stage="3")}  # FP32 throughout: 4 + 4 + 8
+PADDING = 0.02  # rows that do not divide by N, and the tail of a flat parameter
+ENOUGH = 16
 
 
 @claim("resists.fsdp-70b-over-80gb", tier="contract", provides=["fully_shard"])
-def test_sixteen_ranks_are_enough_for_70b(subject: Subject, judge: Judge) -> None:
-    for per_parameter, recipe in _recipes(subject).items():
-        for world_size in (8, 16):
-            for weight in at_size(subject, judge, (LAYERS, recipe, world_size)):
-                _judge_share(judge, weight, per_parameter, f"N = {world_size}, {per_parameter} bytes per parameter")
-        weights = on_ranks(subject, SMALL_RANKS, recipe)
-        held = mean(weights, "total") * SMALL_RANKS
-        judge.that(
-            close(held, per_parameter, PADDING),
-            witness=Witness.MEMORY,
-            unit="bytes per parameter",
-            message=f"what {SMALL_RANKS} ranks hold together of a small model",
-        )
+def test_a_rank_holds_its_share_and_sixteen_are_enough_for_70b(subject: Subject, judge: Judge) -> None:
+    mixed = subject.has("MixedPrecision")  # else FP32 throughout, in which the shards are a master copy themselves
+    for recipe in RECIPES.values() if mixed else [Recipe(stage="3")]:
+        two, four = (on_ranks(subject, world_size, recipe) for world_size in (2, 4))
+        whole = _judge_shares(judge, {2: mean(two, "total"), 4: mean(four, "total")}, "a small model on real ranks")
+        _judge_fits(judge, whole / ENOUGH, "by what real ranks hold of each parameter of a small one")
+        weights = at_size(subject, judge, *((LAYERS, recipe, world_size) for world_size in (8, ENOUGH)))
+        if weights:
+            _judge_shares(judge, {w.world_size: w.per_parameter() for w in weights}, f"layers of {LLAMA_3_70B.name}")
+            _judge_fits(judge, weights[-1].per_parameter(), _told(weights[-1]))
 
 
-def _judge_share(judge: Judge, weight: Weight, per_parameter: int, what: str) -> None:
-    held = weight.per_parameter() * LLAMA_3_70B.nominal
-    share = per_parameter * LLAMA_3_70B.nominal / weight.world_size
-    parts = ", ".join(
-        f"{name} {weight.per_parameter(name) * LLAMA_3_70B.nominal / GB:.1f}" for name in (*STATES, "other")
-    )
+def _judge_shares(judge: Judge, held: Mapping[int, float], what: str) -> float:
+    """``held[N]`` bytes per parameter are 1/N of one whole, whatever an implementation counts into that; the whole."""
+    (few, with_few), (many, with_many) = held.items()
     judge.that(
-        close(held / GB, share / GB, PADDING), witness=Witness.MEMORY, unit="GB", message=f"one rank, {what}: {parts}"
+        close(with_many * many, with_few * few, PADDING),
+        witness=Witness.MEMORY,
+        unit="bytes per parameter, all ranks together",
+        message=f"{what}: {many} ranks against {few}, where one holds {with_many:.4g} and {with_few:.4g}",
     )
-    if share <= DEVICE_BYTES:
-        judge.at_most(
-            held / GB, DEVICE_BYTES / GB, witness=Witness.MEMORY, unit="GB", message=f"one device, {what}: {parts}"
-        )
+    return with_many * many
+
+
+def _judge_fits(judge: Judge, per_parameter: float, what: str) -> None:
+    judge.at_most(
+        per_parameter * LLAMA_3_70B.nominal / GB,
+        DEVICE_BYTES / GB,
+        witness=Witness.MEMORY,
+        unit="GB",
+        message=f"{LLAMA_3_70B.nominal / GB:g}e9 parameters, one of {ENOUGH} ranks, {what}",
+    )
+
+
+def _told(weight: Weight) -> str:
+    parts = {name: weight.per_parameter(name) * LLAMA_3_70B.nominal / GB for name in (*STATES, "other")}
+    return ", ".join(f"{name} {size:.1f}" for name, size in parts.items())

@@ -6,7 +6,7 @@ import torch
 
 from impls.reference import data_parallel as right
 
-BREAKS = ("loop.mean", "faq.mean-not-sum")
+BREAKS = ("loop.mean", "faq.mean-not-sum", "resists.sum-without-divide")
 
 
 class DataParallel(right.DataParallel):

@@ -9,7 +9,7 @@ from torch import nn
 
 from impls.reference.calls import broadcast_parameters as make_equal
 
-BREAKS = ("loop.mean",)
+BREAKS = ("loop.mean", "resists.unused-parameter-deadlock")
 
 
 class DataParallel(nn.Module):

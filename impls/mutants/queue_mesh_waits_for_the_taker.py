@@ -6,7 +6,7 @@ import queue
 
 from torch import Tensor
 
-BREAKS = ("collectives.queue-mesh",)
+BREAKS = ("collectives.queue-mesh", "resists.pipeline-send-send")
 
 Queues = dict[tuple[int, int], "queue.Queue[Tensor]"]
 RECV_TIMEOUT_S = 30.0

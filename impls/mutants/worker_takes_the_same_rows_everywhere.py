@@ -13,7 +13,7 @@ from impls.reference.calls import init_group
 from impls.reference.data_parallel import DataParallel as Right
 from impls.reference.loop import batch_slice
 
-BREAKS = ("loop.slices", "strategies.ddp.partition", "loop.step")
+BREAKS = ("loop.slices", "strategies.ddp.partition", "loop.step", "resists.shared-shuffle-seed")
 
 
 def train(
