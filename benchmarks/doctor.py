@@ -14,6 +14,7 @@ from pathlib import Path
 
 from benchmarks.measure import Ratio, benchmark
 from fixtures.doctor.launch import as_torchrun, free_port
+from fixtures.world import kernel
 
 RANKS = 2
 ROUNDS = 5
@@ -28,7 +29,12 @@ def _plain() -> tuple[float, float]:
     processes = [
         subprocess.Popen(
             [sys.executable, str(SCRIPT)],
-            env={**os.environ, "OMP_NUM_THREADS": "1", **as_torchrun(rank, RANKS, port)},
+            env={
+                **os.environ,
+                "OMP_NUM_THREADS": "1",
+                "GLOO_SOCKET_IFNAME": kernel.LOOPBACK,
+                **as_torchrun(rank, RANKS, port),
+            },
             stdout=subprocess.PIPE,
             text=True,
         )
@@ -58,7 +64,8 @@ def _told_after(script: str) -> float:
 def doctor_costs() -> Iterator[Ratio]:
     """A DDP script under the doctor against the same by itself, turn by turn; then deadlocks."""
     pairs = [(_plain(), _doctored()) for _ in range(ROUNDS)]
-    plain, doctored = (tuple(map(statistics.median, zip(*side, strict=True))) for side in zip(*pairs, strict=True))
+    # The fastest of each, like for like: what a busy machine adds is not the doctor's.
+    plain, doctored = (tuple(map(min, zip(*side, strict=True))) for side in zip(*pairs, strict=True))
     yield Ratio(
         name="doctor.script",
         value=doctored[0] / plain[0],
@@ -70,7 +77,7 @@ def doctor_costs() -> Iterator[Ratio]:
         name="doctor.steps",
         value=doctored[1] / plain[1],
         unit="times as long",
-        against=f"its training steps alone ({plain[1]:.2f} s)",
+        against=f"its training steps alone ({plain[1] * 1e3:.0f} ms for 15)",
         target="<= 1.3",
     )
     told = [_told_after(script) for script in ("collective_under_if.py", "sub_group.py") for _ in range(ROUNDS)]

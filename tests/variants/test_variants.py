@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 FORMS = ["lesson_ddp", "hooks_ddp", "flat_ddp", "ring_ddp", "flagged_ddp", "functions_only"]
-CHECKS = ["loop", "strategies", "faq/test_mean_not_sum.py", "lessons/test_bucket.py"]
+CHECKS = ["loop", "strategies", "faq/test_mean_not_sum.py", "lessons/test_bucket.py", "trouble/test_resists.py"]
 THREE_RANKS = "3 or buckets or main_cost"  # a choice of the checks: three ranks hide the least
 
 
