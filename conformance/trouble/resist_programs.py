@@ -21,8 +21,8 @@ from conformance.loop.worker_programs import numbers
 from conformance.strategies.programs import INSIDE, window
 from fixtures import models
 from fixtures.world.context import RankContext
-from impls.handover import NotProvided
 from impls.normalise import Wrapped
+from impls.pipelines import pipeline, refusals
 
 RATE = 0.0625
 Shapes = Sequence[Sequence[int]]
@@ -161,19 +161,14 @@ def pipeline_step(ctx: RankContext, schedule: str, num_microbatches: int) -> Val
     """A step of the implementation's pipeline over one stage for each rank: this stage's gradients."""
     assert ctx.impl is not None
     stage, data = stage_of(ctx.rank), pipeline_data(num_microbatches)
-    try:
-        ctx.impl.call(
-            "train_step",
-            stage=stage,
-            microbatches=[x for x, _ in data],
-            targets=[target for _, target in data],
-            loss_fn=nn.functional.mse_loss,
+    with refusals(f"a pipeline of {ctx.world_size} stages under {schedule}"):
+        driver = pipeline(
+            ctx.impl,
+            [stage],
+            nn.functional.mse_loss,
             schedule=schedule,
             rank=ctx.rank,
             world_size=ctx.world_size,
-            group=None,
-            tied=None,
         )
-    except ValueError as error:
-        raise NotProvided(f"a pipeline of {ctx.world_size} stages under {schedule} is refused: {error}") from error
+        driver.step([x for x, _ in data], [target for _, target in data])
     return loop.gradients(stage)
