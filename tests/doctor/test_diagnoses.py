@@ -19,6 +19,7 @@ FAULTS = [
     ("missing_broadcast.py", "divergence", [], "optimizer.step()", "missing-broadcast"),
     ("bypassed_wrapper.py", "divergence", [1], "optimizer.step()", "wrapper-bypassed"),
     ("sub_group.py", "hang", [2], "dist.barrier()", "subgroup-on-some-ranks"),
+    ("own_excepthook.py", "exception", [1], "# the fault", "exception-on-one-rank"),
     ("killed.py", "killed", [1], "dist.all_reduce", ""),
     ("wrong_size.py", "mismatch", [1], "# the fault", "shapes-differ"),
 ]
