@@ -74,7 +74,7 @@ def test_one_that_is_not_shown_fails_the_run_as_the_suites_own_error(place, work
         (["--impl=mine.py"], set()),
         (["--impl=mine.py", "--scenario=all"], {"is-shown", "is-not-shown"}),
     ],
-    ids=str,
+    ids=["plain", "all", "claim", "other", "other-all"],
 )
 def test_they_are_reproduced_in_the_suites_own_run_and_when_asked_for(place, options, told):
     done = place.run("-n", "0", *options)
