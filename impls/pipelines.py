@@ -41,6 +41,7 @@ _TORCH, _MESH = Path(torch.__file__).parent, Path(mesh.__file__)
 _STEP = Entry(
     name="step", block="pipeline", aliases=STEP_METHODS, orders=(("microbatches", "targets", "loss_fn"),), doc=""
 )
+NOT_OFFERED = "and nothing of the kind for"  # a schedule
 
 
 def pipeline(
@@ -205,7 +206,7 @@ def _target(impl: Implementation, schedule: str) -> tuple[Callable[..., Any], bo
                 return value, True
     if takes(found, "schedule"):
         return found, False
-    raise NotProvided(f"{impl.name} has {_name(found)}, and nothing of the kind for {schedule}")
+    raise NotProvided(f"{impl.name} has {_name(found)}, {NOT_OFFERED} {schedule}")
 
 
 def _step_method(impl: Implementation, cls: type) -> str:

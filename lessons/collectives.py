@@ -27,7 +27,7 @@ from fixtures.world.outcome import RanksFailed
 from impls.locate import ImplementationError, locate
 from lessons.collectives_run import PRIMITIVES, Row, differing, observe
 from lessons.progress import during
-from lessons.ranks import ranks_of
+from lessons.ranks import came_to_no_end, ranks_of
 
 MOST_RANKS, MOST_ELEMENTS = 8, 10_000_000
 
@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
                 with during(primitive.told):
                     rows.append(observe(on_ranks, primitive.name, options.world_size, options.numel))
     except RanksFailed as failed:
-        print(f"The lesson came to no end: {failed}", file=sys.stderr)
+        print(came_to_no_end(failed), file=sys.stderr)
         return 1
     print("\n".join(told(rows)))
     wrong = [fault for row in rows for fault in faults(row)]

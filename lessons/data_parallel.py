@@ -29,7 +29,7 @@ from lessons.ddp import MOST_RANKS, MOST_ROWS, MOST_STEPS, too_large
 from lessons.ddp_observed import Run, Seen, faults, loss_faults, seen_of, shown
 from lessons.ddp_worker import Settings, work
 from lessons.progress import counted
-from lessons.ranks import ranks_of
+from lessons.ranks import came_to_no_end, ranks_of
 
 ENDINGS = (".svg", ".png")
 
@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
         with ranks_of(options.impl) as on_ranks:
             seen = observe(_settings(options), on_ranks)
     except RanksFailed as failed:
-        print(f"The lesson came to no end: {failed}", file=sys.stderr)
+        print(came_to_no_end(failed), file=sys.stderr)
         return 1
     print("\n".join(told(seen)))
     if options.plot:

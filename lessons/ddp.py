@@ -33,7 +33,7 @@ from lessons.ddp_file import as_json, write
 from lessons.ddp_observed import MAX_SPREAD, Run, Seen, faults, gradient_faults, seen_of, shown
 from lessons.ddp_worker import Settings, constants, round_trip, work
 from lessons.progress import counted
-from lessons.ranks import Say, ranks_of
+from lessons.ranks import Say, came_to_no_end, ranks_of
 
 OUTPUT = Path("outputs/ddp-demo.json")
 MOST_RANKS, MOST_STEPS, MOST_ROWS = 8, 1_000, 4_096
@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
         print(error, file=sys.stderr)
         return 2
     except RanksFailed as failed:
-        print("\n".join(filter(None, [f"The lesson came to no end: {failed}", _untouched(options)])), file=sys.stderr)
+        print("\n".join(filter(None, [came_to_no_end(failed), _untouched(options)])), file=sys.stderr)
         return 1
 
 

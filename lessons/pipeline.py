@@ -30,11 +30,13 @@ from impls.reference.pipeline.bubbles import NUM_MICROBATCHES, NUM_STAGES
 from impls.reference.pipeline.costs import Costs, Number
 from impls.reference.pipeline.names import SCHEDULES
 from impls.reference.pipeline.simulate import Timeline, simulate
+from impls.schedule_calls import NUM_CHUNKS
 from lessons import pipeline_text as text
-from lessons.pipeline_executed import MOST_RANKS, executed, told
+from lessons.pipeline_executed import MOST_RANKS, executed, other_order, told
 from lessons.pipeline_legal import Illegal, require
-from lessons.pipeline_observed import NUM_CHUNKS, Observed, constants, look, observed, of, sizes_of
+from lessons.pipeline_observed import Observed, constants, look, observed, of, sizes_of
 from lessons.pipeline_picture import Cell, cells, draw, write_trace
+from lessons.ranks import came_to_no_end
 
 REFERENCE = "reference"
 DEADLINE_S = 60.0
@@ -42,7 +44,7 @@ DEADLINE_S = 60.0
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
-    parser.add_argument("--schedule", choices=SCHEDULES, default="1f1b", help="default 1f1b")
+    parser.add_argument("--schedule", choices=SCHEDULES, type=str.lower, default="1f1b", help="default 1f1b")
     parser.add_argument("--stages", type=int, metavar="N", help="ranks (default NUM_STAGES: 4)")
     parser.add_argument("--microbatches", type=int, metavar="M", help="of a step (default NUM_MICROBATCHES: 8)")
     parser.add_argument(
@@ -76,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
         print(error, file=sys.stderr)
         return 2
     except RanksFailed as failed:
-        print(f"The lesson came to no end: {failed}", file=sys.stderr)
+        print(came_to_no_end(failed), file=sys.stderr)
         return 1
 
 
@@ -92,6 +94,8 @@ def _one(options: argparse.Namespace, seen: Observed) -> int:
         if done := executed(options, timeline):
             charts["executed"] = done
             print("\n" + "\n".join(told(done, timeline, _width(options))))
+            if seen.own and other_order(done, timeline.schedule):  # its own list; of another's, more than one is right
+                faults.append(f"executed: not the order of its own {seen.name}")
         else:
             faults.append("executed: no stage has computed anything. See: pytest --claim=pipeline.equivalence")
     if options.svg and charts:

@@ -31,7 +31,7 @@ def executed(options: argparse.Namespace, timeline: Timeline) -> list[Cell]:
     durations_s = {kind: float(cost) * share * unit_s for kind, cost in figures.items()}
     stages = [schedule.stages_of(rank) for rank in range(schedule.num_ranks)]
     with Server.start() as server, WorldPool(server) as pool:
-        world = pool.world(schedule.num_ranks, impl=options.impl, trace=False)
+        world = pool.world(schedule.num_ranks, impl=options.impl)  # traced: a deadlock is told at once
         arguments = (schedule.name, stages, schedule.num_microbatches, durations_s)
         seen: Sequence[Sequence[Moment]] = world.run(record, *arguments, deadline_s=DEADLINE_S).values
     return _cells(seen, schedule, unit_s)
@@ -75,7 +75,7 @@ def told(cells: Sequence[Cell], timeline: Timeline, width: int | None) -> Iterat
         f"bubble: {percent(1 - busy / (end * schedule.num_ranks))} of the total time as executed, "
         f"{percent(timeline.bubble_share())} simulated; it took {end:.1f}, simulated {float(timeline.makespan):g}"
     )
-    yield from _order(cells, schedule)
+    yield other_order(cells, schedule) or "order: that of the schedule on every rank"
 
 
 def _bar(row: Sequence[Cell], schedule: Schedule, per_time: float, end: float) -> str:
@@ -86,8 +86,11 @@ def _bar(row: Sequence[Cell], schedule: Schedule, per_time: float, end: float) -
     return bar.ljust(math.ceil(end * per_time), ".")
 
 
-def _order(cells: Sequence[Cell], schedule: Schedule) -> Iterator[str]:
-    """Forwards and the ends of backwards; a gradient of the input that nobody waits for may come later."""
+def other_order(cells: Sequence[Cell], schedule: Schedule) -> str:
+    """Where the executed order leaves the schedule's; empty where it does not.
+
+    It is that of forwards and the ends of backwards; a gradient of the input that nobody waits for may come later.
+    """
     for rank, actions in enumerate(schedule):
         wanted = [str(part) for action in actions for part in action.parts if part.kind is not Kind.INPUT]
         labels = [cell.label for cell in cells if cell.rank == rank and cell.kind is not Kind.INPUT]
@@ -96,12 +99,11 @@ def _order(cells: Sequence[Cell], schedule: Schedule) -> Iterator[str]:
             place = next(
                 i for i, pair in enumerate(zip([*wanted, ""], [*done, ""], strict=False)) if pair[0] != pair[1]
             )
-            yield (
+            return (
                 f"order: rank {rank} did {' '.join(done[place : place + 4]) or 'nothing more'} where the schedule has "
                 f"{' '.join(wanted[place : place + 4]) or 'nothing more'}. See: pytest --claim=pipeline.order"
             )
-            return
-    yield "order: that of the schedule on every rank"
+    return ""
 
 
 def _label(cell: Cell, schedule: Schedule) -> str:

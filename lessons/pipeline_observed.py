@@ -16,9 +16,9 @@ from impls.reference.pipeline.actions import Action, Schedule
 from impls.reference.pipeline.bubbles import NUM_MICROBATCHES, NUM_STAGES
 from impls.reference.pipeline.names import SCHEDULES, named
 from impls.reference.pipeline.placement import Placement
-from impls.schedule_forms import ScheduleError, read_schedule
+from impls.schedule_calls import NUM_CHUNKS, schedule_of
+from impls.schedule_forms import ScheduleError
 
-NUM_CHUNKS = 2
 # The name of a schedule -> what the contract calls it, and the function that gives its bubble.
 IN_CONTRACT = {**{name: name for name in SCHEDULES}, "1f1b": "one_f_one_b"}
 BUBBLES = {
@@ -83,13 +83,10 @@ def of(
     """`look` for an implementation that this process has loaded."""
     sizes: dict[str, Any] = {"num_stages": num_stages, "num_microbatches": num_microbatches}
     found = {"impl": impl.name, "name": name, **sizes}
-    further: dict[str, Any] = {"num_chunks": num_chunks} if name == "interleaved_1f1b" else {}
     try:
-        given = impl.call(IN_CONTRACT[name], **sizes, **further)
+        schedule = schedule_of(impl, IN_CONTRACT[name], num_stages, num_microbatches, num_chunks)
     except NotProvided:
         return found | _crossing(named(name, *sizes.values(), num_chunks), own=False) | _bubble(impl, name, sizes)
-    try:
-        schedule = read_schedule(given, name, *sizes.values())
     except ScheduleError as error:
         return found | {"actions": None, "ranks": None, "own": True, "trouble": str(error)}
     return found | _crossing(schedule, own=True) | _bubble(impl, name, sizes)

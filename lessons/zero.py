@@ -18,6 +18,7 @@ from fixtures.world.outcome import Outcomes, RanksFailed
 from fixtures.world.pool import WorldPool
 from fixtures.world.server import Server
 from impls.locate import ImplementationError, locate
+from lessons.ranks import came_to_no_end
 from lessons.zero_training import STEP_COUNTER_BYTES, Curves, Held, curves, held
 
 SHOWN_STEPS = 10  # rows of the first table at most
@@ -42,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         seen, table = _observe(options)
     except RanksFailed as failed:
-        print(f"The lesson came to no end: {failed}", file=sys.stderr)
+        print(came_to_no_end(failed), file=sys.stderr)
         return 1
     print("\n".join([*told_curves(seen), "", *told_memory(table)]))
     if options.plot:
@@ -75,7 +76,7 @@ def _observe(options: argparse.Namespace) -> tuple[Curves, list[Held]]:
     with Server.start() as server, WorldPool(server) as pool:
 
         def on_ranks(program: Callable[..., Any], world_size: int, *args: Any) -> Outcomes:
-            return pool.world(world_size, impl=options.impl, trace=False).run(program, *args, deadline_s=60.0)
+            return pool.world(world_size, impl=options.impl).run(program, *args, deadline_s=60.0)
 
         seen = curves(on_ranks, options.world_size, options.steps)
         sizes = sorted({1, 2, options.world_size})

@@ -60,6 +60,11 @@ class Followed(nn.Module):
         self._returned.append(_storage(out))
         return out
 
+    @property
+    def left(self) -> int:
+        """What the stage returned that is still alive, but for the latest."""
+        return sum(not out.expired() for out in self._returned[:-1])
+
     def _follow(self, tensor: Tensor) -> None:
         self._saved.append(_storage(tensor))
 
@@ -87,4 +92,9 @@ def alive(ctx: RankContext, schedule: str, num_microbatches: int, bounds: list[i
         return made[-1]
 
     driver = run(ctx, schedule, num_microbatches, make)
-    return {"most": max(each.most for each in made), "schedule": driver.schedule_name}
+    gc.collect()
+    return {
+        "most": max(each.most for each in made),
+        "left": sum(each.left for each in made),
+        "schedule": driver.schedule_name,
+    }

@@ -13,14 +13,15 @@ from torch import Tensor
 from conformance import expect
 from conformance.checks import Judge, Subject
 from conformance.expect import Comparison
+from conformance.judge import Broken
 from conformance.loop.judging import Named, judge_all
-from conformance.pipeline import programs
+from conformance.pipeline import offered, programs
 from conformance.pipeline.case import Case, loss_ranks, placement
 from conformance.pipeline.single import Run, alone
+from conformance.verdict import Verdict
 
 SCHEDULES = ("gpipe", "1f1b", "interleaved_1f1b", "zb_h1", "zb_h2", "zbv", "dualpipe", "dualpipev")
 PLAIN = ("gpipe", "1f1b")
-Reports = list[list[programs.Report]]  # by rank and case
 
 
 def schedules(*names: str, check_of: pytest.MarkDecorator) -> list[Any]:
@@ -33,8 +34,7 @@ def trained(
 ) -> list[tuple[Case, Run, list[programs.Report]]]:
     """The cases that the implementation takes, each with the yardstick and the report of every rank."""
     fields = [case.fields() for case in cases]
-    reports: Reports = subject.run(programs.train, world_size, schedule, fields).values
-    by_case = list(zip(cases, zip(*reports, strict=True), strict=True))
+    by_case = list(zip(cases, _reports(subject, world_size, schedule, fields), strict=True))
     reasons = [rank["missing"] for _, ranks in by_case for rank in ranks if "missing" in rank]
     num_stages = placement(schedule, world_size).num_stages
     done = [
@@ -45,6 +45,20 @@ def trained(
     if not done:
         judge.not_provided(reasons[0])
     return done
+
+
+def _reports(
+    subject: Subject, world_size: int, schedule: str, fields: Sequence[dict[str, Any]]
+) -> list[tuple[programs.Report, ...]]:
+    """By case and rank. What refuses a case in the middle of it leaves others waiting: then each is run by itself."""
+    try:
+        return list(zip(*offered.run(subject, programs.train, world_size, schedule, fields).values, strict=True))
+    except Broken as broken:
+        if len(fields) == 1 and broken.verdict is Verdict.NOT_PROVIDED:
+            return [({"missing": broken.message},)]
+        if len(fields) == 1 or broken.verdict is not Verdict.HANGS:
+            raise
+    return [found for one in fields for found in _reports(subject, world_size, schedule, [one])]
 
 
 def judge_cases(subject: Subject, judge: Judge, schedule: str, world_size: int, cases: Sequence[Case]) -> None:
@@ -62,7 +76,7 @@ def judge_on_some(
     subject: Subject, judge: Judge, schedule: str, world_size: int, members: Sequence[int], case: Case
 ) -> None:
     """The same for a pipeline of some ranks of the world, `members`, given as a group."""
-    reports = subject.run(programs.train_on_some, world_size, schedule, case.fields(), list(members)).values
+    reports = offered.run(subject, programs.train_on_some, world_size, schedule, case.fields(), list(members)).values
     run = alone(case, placement(schedule, len(members)).num_stages)
     found = _findings(case, run, [reports[rank] for rank in members])
     judge_all(judge, found, f"gradients of a pipeline of ranks {list(members)} under {schedule}, bit for bit")

@@ -23,8 +23,8 @@ class Telling(nn.Module):
 
     def __init__(self, stage: int, count: int, seen: list[Seen]) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.eye(WIDTH, dtype=torch.float64))
-        self.bias = nn.Parameter(torch.zeros(WIDTH, dtype=torch.float64))
+        self.weight = nn.Parameter(torch.eye(WIDTH))
+        self.bias = nn.Parameter(torch.zeros(WIDTH))
         self._stage, self._count, self._seen, self._calls = stage, count, seen, 0
 
     def forward(self, x: Tensor) -> Tensor:
@@ -71,7 +71,7 @@ def watch(ctx: RankContext, schedule: str, count: int) -> dict[str, Any]:
         made[stage] = Telling(stage, count, seen.setdefault(stage, []))
         return made[stage]
 
-    targets = [torch.full((1, WIDTH), 16.0**m * count, dtype=torch.float64) for m in range(count)]  # for the mean
+    targets = [torch.full((1, WIDTH), 16.0**m * count) for m in range(count)]  # for the mean
     run(ctx, schedule, count, make, targets)
     for stage, module in made.items():
         module.note(Event("end", stage, -1, -1, 0))

@@ -19,8 +19,9 @@ from impls.reference.pipeline.actions import Numbering, Schedule
 from impls.reference.pipeline.placement import Placement
 from impls.reference.pipeline.rendezvous import Sends
 from impls.reference.pipeline.validate import InvalidSchedule, faults
+from impls.schedule_calls import NUM_CHUNKS
 
-_CHUNKS = {"zbv": 2, "dualpipev": 2, "interleaved_1f1b": programs.NUM_CHUNKS}  # stages on a rank, where not one
+_CHUNKS = {"zbv": 2, "dualpipev": 2, "interleaved_1f1b": NUM_CHUNKS}  # stages on a rank, where not one
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ Imports no pytest.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from numbers import Rational
@@ -14,13 +13,12 @@ from typing import Any
 import torch
 
 from fixtures.world.context import RankContext
-from impls.handover import takes
 from impls.loading import Implementation, NotProvided
 from impls.reference.pipeline.actions import Schedule
-from impls.schedule_forms import ScheduleError, read_schedule
+from impls.schedule_calls import schedule_of
+from impls.schedule_forms import ScheduleError
 
 Asked = tuple[str, int, int]  # a name of the contract, N and M
-NUM_CHUNKS = 2  # of interleaved 1F1B
 
 
 def schedules(ctx: RankContext, asked: Sequence[Asked], strict: bool = False) -> list[dict[str, Any]]:
@@ -33,25 +31,9 @@ def bubbles(ctx: RankContext, asked: Sequence[Asked], strict: bool = False) -> l
     return [_told(lambda one=one: _number(_bubble(ctx.impl, *one)), strict) for one in asked]  # type: ignore[misc]
 
 
-def _schedule(impl: Implementation | None, name: str, num_ranks: int, num_microbatches: int) -> Schedule:
+def _schedule(impl: Implementation | None, *asked: Any) -> Schedule:
     assert impl is not None
-    sizes: dict[str, Any] = {"num_stages": num_ranks, "num_microbatches": num_microbatches}
-    if name == "interleaved_1f1b":
-        sizes["num_chunks"] = NUM_CHUNKS
-    if _wants_a_rank(impl.get(name)):
-        value: Any = [impl.call(name, rank=rank, **sizes) for rank in range(max(num_ranks, 1))]
-    else:
-        value = impl.call(name, **sizes)
-    found: Schedule = impl.invoke(read_schedule, value, name, num_ranks, num_microbatches)  # generators run in it
-    return found
-
-
-def _wants_a_rank(target: Any) -> bool:
-    """Whether it gives the list of one rank at a time: a rank is the one thing more that it has to be told."""
-    if target is None or not takes(target, "rank"):
-        return False
-    required = [p for p in inspect.signature(target).parameters.values() if p.default is p.empty]
-    return len(required) > 2
+    return schedule_of(impl, *asked)
 
 
 def _as_data(schedule: Schedule) -> dict[str, Any]:

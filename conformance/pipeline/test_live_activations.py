@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from conformance.checks import Judge, Subject, claim
-from conformance.pipeline import alive, executed
+from conformance.pipeline import alive, executed, offered
 from conformance.pipeline.equivalence import schedules
-from conformance.pipeline.test_order import lists
+from conformance.pipeline.test_order import lists, promises
 from conformance.verdict import Witness
 
 CORE = claim("pipeline.1f1b.memory", provides=["train_step"])
@@ -17,16 +17,19 @@ CONTRACT = claim("pipeline.1f1b.memory", tier="contract", provides=["train_step"
 def judge_held(subject: Subject, judge: Judge, world_size: int, count: int) -> None:
     """At most min(M, N-r) microbatches are alive on rank r under 1F1B."""
     bounds = [min(count, world_size - rank) for rank in range(world_size)]
-    reports = subject.run(alive.alive, world_size, "1f1b", count, bounds).values
+    reports = offered.run(subject, alive.alive, world_size, "1f1b", count, bounds).values
     most = [report["most"] for report in reports]
     assert min(most) >= 0
     if not reports[0]["schedule"] and any(map(int.__gt__, most, bounds)):
         found, _ = lists(subject, judge, "1f1b", world_size, count)
-        if executed.wrong("gpipe", found, count) is None:
+        if executed.wrong("gpipe", found, count) is None and not promises(subject, "1f1b"):
             judge.not_provided(f"{subject.name} takes no schedule, and what it runs is gpipe")
     for rank, (held, bound) in enumerate(zip(most, bounds, strict=True)):
         message = f"microbatches alive at once on rank {rank} of {world_size}, of {count}"
         judge.at_most(held, bound, witness=Witness.MEMORY, message=message, unit="microbatches", data={"held": most})
+    for rank, report in enumerate(reports):
+        message = f"outputs of earlier microbatches that rank {rank} still holds when the step has ended"
+        judge.at_most(report["left"], 0, witness=Witness.MEMORY, message=message, unit="microbatches")
 
 
 @pytest.mark.parametrize("schedule", schedules("1f1b", check_of=CORE))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from conformance.checks import Judge, Subject, claim
-from conformance.pipeline import halves
+from conformance.pipeline import halves, offered
 from conformance.pipeline.equivalence import schedules
 from conformance.pipeline.observed import Event
 from conformance.verdict import Witness
@@ -21,7 +21,7 @@ Seen = Sequence[tuple[Event, set[int]]]  # an event, and whose weight gradients 
 
 def judge_halves(subject: Subject, judge: Judge, schedule: str, world_size: int) -> None:
     """No stage has a microbatch's weight gradients while it waits for its W, each has all of them in the end."""
-    reports: list[dict[str, Any]] = subject.run(halves.watch, world_size, schedule, COUNT).values
+    reports: list[dict[str, Any]] = offered.run(subject, halves.watch, world_size, schedule, COUNT).values
     put_off = []
     for report in reports:
         for stage, found in report["seen"].items():
