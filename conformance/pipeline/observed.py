@@ -108,12 +108,14 @@ def run(
     num_microbatches: int,
     make: Callable[[int], nn.Module],
     targets: list[Tensor] | None = None,
+    steps: int = 1,
 ) -> Driver:
-    """One step over stages that `make` makes by their number."""
+    """Steps over stages that `make` makes by their number."""
     assert ctx.impl is not None
     own = [make(stage) for stage in placement(schedule, ctx.world_size).stages_of(ctx.rank)]
     driver = pipeline(ctx.impl, own, product, schedule=schedule, rank=ctx.rank, world_size=ctx.world_size)
     targets = numbered(num_microbatches) if targets is None else targets
     with refusals(f"{schedule} with {num_microbatches} microbatches on {ctx.world_size} ranks"):
-        driver.step(numbered(num_microbatches, targets[0].dtype), targets)
+        for _ in range(steps):
+            driver.step(numbered(num_microbatches, targets[0].dtype), targets)
     return driver

@@ -28,7 +28,7 @@ def judge_held(subject: Subject, judge: Judge, world_size: int, count: int) -> N
         message = f"microbatches alive at once on rank {rank} of {world_size}, of {count}"
         judge.at_most(held, bound, witness=Witness.MEMORY, message=message, unit="microbatches", data={"held": most})
     for rank, report in enumerate(reports):
-        message = f"outputs of earlier microbatches that rank {rank} still holds when the step has ended"
+        message = f"outputs of an earlier step that rank {rank} holds when the next has ended"
         judge.at_most(report["left"], 0, witness=Witness.MEMORY, message=message, unit="microbatches")
 
 

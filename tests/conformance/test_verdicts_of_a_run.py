@@ -211,4 +211,4 @@ def test_terminal_shows_a_table_and_a_card_for_each_broken_claim(done):
 
 def test_claims_without_any_check_are_shown_as_not_checked(done):
     unchecked = {r["claim"] for r in done.record["results"] if r["verdict"] == "not-checked"}
-    assert "pipeline.gpipe.bubble" in unchecked
+    assert "trouble.missing-broadcast" in unchecked

@@ -28,8 +28,8 @@ HOLDS = {
     "zero2_hooks": {"core": 7, "contract": 10, "exotic": 7},
     "fsdp_layers": {"core": 7, "contract": 9, "exotic": 7},
     "mixed_masters": {"core": 4, "contract": 13, "exotic": 2},
-    "other_rule": {"core": 5, "contract": 3},
 }
+UNKNOWN = "other_rule"
 
 
 @pytest.fixture(scope="module")
@@ -38,16 +38,16 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[dict[
     folder = tmp_path_factory.mktemp("forms")
     by_hand = (VARIANTS / "zero_by_hand.py").read_text()
     (folder / "other_rule.py").write_text(by_hand.replace("0.9", "0.8"))  # an Adam of its own: nothing knows it
-    impls = [str(folder if name == "other_rule" else VARIANTS) + f"/{name}.py" for name in HOLDS]
+    impls = [str(folder if name == UNKNOWN else VARIANTS) + f"/{name}.py" for name in (*HOLDS, UNKNOWN)]
     command = [sys.executable, "-m", "pytest", *CHECKS, *(f"--impl={path}" for path in impls)]
     command += [f"--report={folder}", "-q", "-k", THREE_RANKS, "-p", "no:cacheprovider"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=580, check=False)
     assert (folder / "report.json").exists(), done.stdout + done.stderr
     report = json.loads((folder / "report.json").read_text())
-    return {name: [r for r in report["results"] if Path(r["impl"]).stem == name] for name in HOLDS}
+    return {name: [r for r in report["results"] if Path(r["impl"]).stem == name] for name in (*HOLDS, UNKNOWN)}
 
 
-@pytest.mark.parametrize("name", HOLDS)
+@pytest.mark.parametrize("name", [*HOLDS, UNKNOWN])
 def test_no_check_accuses_a_correct_form(results: Mapping[str, list[dict[str, Any]]], name: str) -> None:
     accused = [r for r in results[name] if not Verdict(r["verdict"]).is_passing]
     assert [(r["case"], r["message"]) for r in accused] == []
@@ -57,6 +57,13 @@ def test_no_check_accuses_a_correct_form(results: Mapping[str, list[dict[str, An
 def test_a_correct_form_holds_what_it_provides(results: Mapping[str, list[dict[str, Any]]], name: str) -> None:
     held = [r["tier"] for r in results[name] if r["verdict"] == Verdict.HOLDS]
     assert {tier: held.count(tier) for tier in HOLDS[name] if held.count(tier) < HOLDS[name][tier]} == {}
+
+
+def test_a_rule_that_nobody_knows_is_inconclusive(results: Mapping[str, list[dict[str, Any]]]) -> None:
+    told = [r["message"] for r in results[UNKNOWN] if r["verdict"] == Verdict.INCONCLUSIVE]
+    assert len(told) >= 5
+    assert all("alone it is none of SGD(), Adam()" in message for message in told)
+    assert not [r for r in results[UNKNOWN] if r["claim"] == "zero.equivalence" and r["verdict"] == Verdict.HOLDS]
 
 
 def test_a_form_without_groups_or_state_dict_is_told_so(results: Mapping[str, list[dict[str, Any]]]) -> None:

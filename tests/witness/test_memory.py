@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 
 import numpy as np
 import torch
@@ -143,6 +144,7 @@ def test_named_categories_take_their_part_of_a_module() -> None:
 
 
 def test_other_tensors_of_the_process_are_found() -> None:
+    gc.collect()  # of the tests before this one
     without = weigh("before", others=True).categories["other"]
     hidden = [torch.zeros(1000)]
     assert weigh("after", others=True).categories["other"] - without == FLOAT * 1000
