@@ -27,7 +27,8 @@ def arguments(
     """Positional and keyword arguments for `target` out of `available` (keys: the contract's parameter names).
 
     A None is handed only to a parameter without a default. Parameters of unknown names are filled in the contract's
-    order when their number fits one. Raises `NotProvided` when a required parameter has no value.
+    order when their number fits one, and those of known names stand at their places in it. Raises `NotProvided` when a
+    required parameter has no value.
     """
     try:
         parameters = list(inspect.signature(target).parameters.values())
@@ -47,7 +48,8 @@ def arguments(
         required = [p for p in named if p.default is p.empty]
         if any(parameter.kind is inspect.Parameter.KEYWORD_ONLY for parameter in required):
             raise NotProvided(_cannot(target, entry, missing, available))
-        values = _in_order(entry, available, count=len(required))
+        known = {place: chosen[p.name] for place, p in enumerate(required) if p.name in chosen}
+        values = _in_order(entry, available, count=len(required), known=known)
         if len(values) != len(required):
             raise NotProvided(_cannot(target, entry, missing, available))
         return values, {}
@@ -115,9 +117,18 @@ def _orders(entry: Entry, available: Mapping[str, Any]) -> list[list[str]]:
     return sorted(orders, key=len, reverse=True) or [list(available)]
 
 
-def _in_order(entry: Entry, available: Mapping[str, Any], count: int | None) -> list[Any]:
-    """Values in the contract's order that has `count` parameters available (None: the longest)."""
-    orders = _orders(entry, available)
+def _in_order(
+    entry: Entry, available: Mapping[str, Any], count: int | None, known: Mapping[int, str] | None = None
+) -> list[Any]:
+    """Values in the contract's order that has `count` parameters available (None: the longest).
+
+    An order fits only if what is `known` by its name stands at its place in it.
+    """
+    orders = [
+        order
+        for order in _orders(entry, available)
+        if all(order[place : place + 1] == [name] for place, name in (known or {}).items())
+    ]
     fitting = [order for order in orders if count is None or len(order) == count]
     prefixes = [order[:count] for order in orders if count is not None and len(order) > count]
     order = next(iter([*fitting, *reversed(prefixes)]), [])

@@ -194,19 +194,8 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     ),
     "tensor": (
         *("x", "t", "input", "data", "inp", "input_tensor", "tensor_in", "buf", "buffer", "flat", "value", "values"),
-        *(
-            "vec",
-            "arr",
-            "array",
-            "local",
-            "shard",
-            "chunk",
-            "grad",
-            "gradient",
-            "local_tensor",
-            "tensor_list",
-            "inputs",
-        ),
+        *("vec", "arr", "array", "local", "shard", "chunk", "grad", "gradient", "local_tensor", "tensor_list"),
+        *("inputs", "ids", "input_ids", "token_ids", "tokens", "indices", "idx"),
     ),
     "src": ("root", "source", "src_rank", "root_rank", "from_rank", "broadcaster"),
     "group": (
@@ -310,7 +299,7 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "bias": ("use_bias", "add_bias", "has_bias", "bias_shard", "b"),
     "weight": ("w", "W", "weight_shard", "local_weight", "kernel"),
     "num_embeddings": ("vocab_size", "n_vocab", "num_emb", "vocabulary_size", "vocab"),
-    "embedding_dim": ("embed_dim", "emb_dim", "d_model", "hidden_size", "dim", "width", "n_embd"),
+    "embedding_dim": ("embed_dim", "emb_dim", "d_model", "hidden_size", "dim", "width", "n_embd", "d", "hidden"),
     "hidden_size": ("d_model", "dim", "embed_dim", "width", "n_embd", "d", "in_features", "model_dim"),
     "ffn_size": (
         *("ffn_hidden_size", "d_ff", "dff", "intermediate_size", "hidden_dim", "ff_dim", "mlp_dim", "inner_dim"),
