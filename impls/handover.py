@@ -48,7 +48,8 @@ def arguments(
         required = [p for p in named if p.default is p.empty]
         if any(parameter.kind is inspect.Parameter.KEYWORD_ONLY for parameter in required):
             raise NotProvided(_cannot(target, entry, missing, available))
-        known = {place: chosen[p.name] for place, p in enumerate(required) if p.name in chosen}
+        words = (p if len(p.name) > 1 else None for p in required)  # a letter may stand for anything
+        known = {place: chosen[p.name] for place, p in enumerate(words) if p is not None and p.name in chosen}
         values = _in_order(entry, available, count=len(required), known=known)
         if len(values) != len(required):
             raise NotProvided(_cannot(target, entry, missing, available))
