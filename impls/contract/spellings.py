@@ -184,6 +184,12 @@ COUNT_PARAMETERS = (
 )
 STAGE_LIST_PARAMETERS = ("stages", "modules", "stage_modules", "model_chunks")  # a list, also of one module
 
+# Names of a bandwidth's inverse, by which there is no doubt; beta is used for either.
+SECONDS_PER_BYTE = (
+    *("inv_bw", "inv_bandwidth", "inverse_bandwidth", "seconds_per_byte", "s_per_byte", "sec_per_byte", "byte_time"),
+    *("time_per_byte", "beta_inv"),
+)
+
 # What a parameter may be called. A value is handed over under the first of its names that is asked for.
 SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "mesh": ("comm", "endpoint", "links", "link", "transport", "network"),
@@ -284,7 +290,7 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "latency_s": ("latency", "alpha", "lat", "latency_seconds", "intra_latency_s", "inside_latency_s"),
     "bandwidth": (
         *("bw", "beta", "bandwidth_bytes_per_s", "bytes_per_s", "bytes_per_second", "intra_bandwidth"),
-        *("inside_bandwidth",),
+        *("inside_bandwidth", *SECONDS_PER_BYTE),
     ),
     "between_latency_s": ("inter_latency_s", "inter_latency", "inter_node_latency_s", "inter_node_latency"),
     "between_bandwidth": ("inter_bandwidth", "inter_node_bandwidth", "inter_bw"),
@@ -311,9 +317,10 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "device_mesh": ("tp_mesh",),
 }
 
-# Further orders of parameters, for functions whose parameters have names that nobody knows; the Protocol's comes first.
+# What else is offered under a name; of a function without names the longest order is taken, the Protocol's first.
 FURTHER_ORDERS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "shard_gradients": (("local_grad", "chunks"),),
+    **dict.fromkeys(("ShardedOptimizer", "Zero2Optimizer", "MixedPrecision"), (("optimizer",),)),
     "tree_broadcast": (("tensor", "src", "group"),),
     "train_step": (  # all that a pipeline may ask for beside the contract's own
         (
