@@ -32,10 +32,11 @@ from impls.reference.pipeline.names import SCHEDULES
 from impls.reference.pipeline.simulate import Timeline, simulate
 from impls.schedule_calls import NUM_CHUNKS
 from lessons import pipeline_text as text
+from lessons.pipeline_cells import Cell, simulated
 from lessons.pipeline_executed import MOST_RANKS, executed, other_order, told
 from lessons.pipeline_legal import Illegal, require
 from lessons.pipeline_observed import Observed, constants, look, observed, of, sizes_of
-from lessons.pipeline_picture import Cell, cells, draw, write_trace
+from lessons.pipeline_picture import draw, write_trace
 from lessons.ranks import came_to_no_end
 
 REFERENCE = "reference"
@@ -88,7 +89,7 @@ def _one(options: argparse.Namespace, seen: Observed) -> int:
     charts: dict[str, list[Cell]] = {}
     if timeline is not None:
         print("\n".join(text.told(seen, timeline, _width(options), usual=usual)))
-        charts["simulated"] = cells(timeline)
+        charts["simulated"] = simulated(timeline)
     faults = list(text.troubles(seen, timeline, usual=usual))
     if options.execute and timeline is not None and not faults:
         if done := executed(options, timeline):

@@ -16,10 +16,10 @@ from impls.reference.pipeline.names import SCHEDULES, named
 from impls.reference.pipeline.simulate import simulate
 from lessons import pipeline_tables, pipeline_text
 from lessons.__main__ import find, main
-from lessons.pipeline_executed import _cells, told
+from lessons.pipeline_cells import Cell, measured, simulated
+from lessons.pipeline_executed import told
 from lessons.pipeline_legal import Illegal, require
 from lessons.pipeline_observed import Observed
-from lessons.pipeline_picture import Cell, cells
 from lessons.pipeline_text import chart
 
 ROW = re.compile(r"^rank (\d+)  (.*)\|$", re.MULTILINE)
@@ -173,7 +173,7 @@ def test_the_picture_and_the_trace_hold_every_action(printed: Printed, tmp_path:
 
 def test_both_parts_of_a_pair_are_drawn_at_once() -> None:
     schedule = named("dualpipev", 2, 4)
-    found = cells(simulate(schedule))
+    found = simulated(simulate(schedule))
     assert Counter(cell.kind for cell in found)[Kind.FORWARD] == 2 * 2 * 4
     together = Counter((cell.rank, cell.begin, cell.end) for cell in found)
     assert max(together.values()) == 2
@@ -243,9 +243,9 @@ MOMENTS = (("F", 0, 0, 10, 20), ("I", 0, 0, 20, 30), ("W", 0, 0, 31, 40))  # in 
 
 
 def test_both_halves_in_a_row_are_one_backward_where_the_schedule_has_one() -> None:
-    whole = _cells([MOMENTS], named("1f1b", 1, 1), unit_s=10e-9)
+    whole = measured([MOMENTS], named("1f1b", 1, 1), unit_s=10e-9)
     assert [(cell.label, cell.begin, round(cell.end)) for cell in whole] == [("F0.0", 0, 1), ("B0.0", 1, 3)]
-    halves = _cells([MOMENTS], named("zb_h1", 1, 1), unit_s=10e-9)
+    halves = measured([MOMENTS], named("zb_h1", 1, 1), unit_s=10e-9)
     assert [cell.label for cell in halves] == ["F0.0", "I0.0", "W0.0"]
 
 
