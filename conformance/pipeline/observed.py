@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
 
 from conformance.pipeline.case import placement
@@ -98,20 +99,25 @@ def product(output: Tensor, target: Tensor) -> Tensor:
     return (output * target).sum() / len(output)
 
 
-def order(ctx: RankContext, schedule: str, num_microbatches: int, unit_s: float) -> dict[str, Any]:
-    """What this rank computed, in order and when, and under which name.
+def order(ctx: RankContext, schedule: str, num_microbatches: int, unit_s: float, warm: bool = False) -> dict[str, Any]:
+    """What this rank computed in a step, in order and when, and under which name.
 
-    `unit_s`: what F, I and W of 1/N of the model take.
+    `unit_s`: what F, I and W of 1/N of the model take. `warm`: another step comes first, in which nothing takes time.
     """
     events: list[Event] = []
     places = placement(schedule, ctx.world_size)
     each_s = unit_s * ctx.world_size / places.num_stages
-    work = Work(dict.fromkeys("FIW", each_s), begun=True, mark=ctx.mark)
+    work = Work(dict.fromkeys("FIW", each_s), begun=not warm, mark=ctx.mark)
 
     def make(stage: int) -> nn.Module:
         return Observed(stage, num_microbatches, events.append, work)
 
     driver = run(ctx, schedule, num_microbatches, make)
+    if warm:
+        dist.barrier()
+        events.clear()
+        work.begun = True
+        driver.step(numbered(num_microbatches), numbered(num_microbatches))
     return {"events": [tuple(event) for event in events], "moments": work.moments, "schedule": driver.schedule_name}
 
 

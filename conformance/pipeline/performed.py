@@ -56,6 +56,11 @@ class Performed:
         return named(self.schedule, len(self.lists), self.count, SEVERAL.get(self.schedule, 1))
 
     @property
+    def plain(self) -> Schedule:
+        """1F1B of the same sizes: what every schedule idles less than, or as long."""
+        return named("1f1b", len(self.lists), self.count, 1)
+
+    @property
     def told(self) -> str:
         """The measured idle share beside the model's."""
         return (
@@ -70,10 +75,18 @@ class Performed:
 
 
 def perform(
-    subject: Subject, judge: Judge, schedule: str, world_size: int, count: int, unit_s: float = UNIT_S
+    subject: Subject,
+    judge: Judge,
+    schedule: str,
+    world_size: int,
+    count: int,
+    unit_s: float = UNIT_S,
+    *,
+    warm: bool = False,
 ) -> Performed:
-    """Run one step. The report draws the trace."""
-    outcomes = offered.run(subject, observed.order, world_size, schedule, count, unit_s, deadline_s=DEADLINE_S)
+    """Run one step, the second of two where `warm`. The report draws the trace."""
+    arguments = (schedule, count, unit_s, warm)
+    outcomes = offered.run(subject, observed.order, world_size, *arguments, deadline_s=DEADLINE_S)
     reports: list[dict[str, Any]] = outcomes.values
     judge.timeline(outcomes)
     found = []

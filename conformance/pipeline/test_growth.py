@@ -131,7 +131,7 @@ def test_idle_time_of_zbv_does_not_grow_with_m(subject: Subject, judge: Judge) -
     _judge_growth(subject, judge, "zbv", EQUAL)
 
 
-@claim("pipeline.bubble-growth.zb", tier=Tier.CONTRACT, provides=["zb_h1"])
+@claim("pipeline.bubble-growth.zb", tier=Tier.CONTRACT, provides=["zb_h1"], alone=True)
 def test_zb_h1_refuses_what_it_does_not_allow(subject: Subject, judge: Judge) -> None:
     judge_refused(
         subject, judge, [Asked("zb_h1", 0, 4), Asked("zb_h1", 4, 0), Asked("zb_h1", 4, -1)], rule="N >= 1 and M >= 1"
@@ -164,7 +164,7 @@ def test_idle_time_of_dualpipe_does_not_grow_with_m(subject: Subject, judge: Jud
     _judge_growth(subject, judge, "dualpipe", OVERLAPPED, ranks=(2, 4, 6))
 
 
-@claim("pipeline.bubble-growth.dualpipe", tier=Tier.CONTRACT, provides=["dualpipe"])
+@claim("pipeline.bubble-growth.dualpipe", tier=Tier.CONTRACT, provides=["dualpipe"], alone=True)
 def test_dualpipe_refuses_what_it_does_not_allow(subject: Subject, judge: Judge) -> None:
     sizes = [(3, 8), (4, 9), (4, 6), (0, 8), (4, 0)]
     judge_refused(
@@ -185,7 +185,7 @@ def test_idle_time_of_dualpipev_does_not_grow_with_m(subject: Subject, judge: Ju
         )
 
 
-@claim("pipeline.bubble-growth.dualpipev", tier=Tier.CONTRACT, provides=["dualpipev"])
+@claim("pipeline.bubble-growth.dualpipev", tier=Tier.CONTRACT, provides=["dualpipev"], alone=True)
 def test_dualpipev_refuses_what_it_does_not_allow(subject: Subject, judge: Judge) -> None:
     sizes = [(4, 7), (2, 3), (0, 8), (4, 0)]
     judge_refused(subject, judge, [Asked("dualpipev", *size) for size in sizes], rule="N >= 1 and M >= 2N")
