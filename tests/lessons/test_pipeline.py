@@ -18,7 +18,7 @@ from lessons import pipeline_tables, pipeline_text
 from lessons.__main__ import find, main
 from lessons.pipeline_cells import Cell, measured, simulated
 from lessons.pipeline_executed import told
-from lessons.pipeline_legal import Illegal, require
+from lessons.pipeline_legal import PAIRED, Illegal, require
 from lessons.pipeline_observed import Observed
 from lessons.pipeline_text import chart
 
@@ -68,8 +68,10 @@ def test_four_ranks_and_eight_microbatches_idle_for_three_elevenths(printed: Pri
 
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_every_schedule_is_drawn_with_its_own_idle_time(printed: Printed, name: str) -> None:
-    out = printed("--schedule", name, "--forward=2", "--input-gradient=3/2", "--weight-gradient=0.5", "--pair=3")
-    costs = Costs(forward=2, input=1.5, weight=0.5, pair=3)
+    pair = 3 if name in PAIRED else None
+    given = [] if pair is None else [f"--pair={pair}"]
+    out = printed("--schedule", name, "--forward=2", "--input-gradient=3/2", "--weight-gradient=0.5", *given)
+    costs = Costs(forward=2, input=1.5, weight=0.5, pair=pair)
     schedule = named(name, 4, 8, 2)
     timeline = simulate(schedule, costs.of_rank(schedule))
     assert f"bubble: {pipeline_text.percent(timeline.bubble_share())} of the total time in this chart" in out
@@ -101,6 +103,13 @@ def test_the_table_has_peaks_pairs_and_copies(printed: Printed) -> None:
         (["--svg=picture.pdf"], "give the path the ending .svg or .png"),
         (["--trace=no/such/folder/a.json"], "there is no folder no/such/folder"),
         (["--execute", "--stages=9"], "8 ranks can be run at most"),
+        (["--compare", "--curve"], "--compare --curve: one table at a time"),
+        (["--chunks=3"], "--chunks 3: 1f1b has no choice of them; only --schedule interleaved_1f1b has"),
+        (["--curve", "--chunks=3"], "the curve has sizes of its own; leave --chunks out"),
+        (["--curve", "--stages=3"], "leave --stages out, or take --compare"),
+        (["--pair=5/2"], "--pair 5/2: 1f1b has no overlapped pairs; --schedule dualpipe and dualpipev have"),
+        (["--compare", "--execute"], "the table is of the reference's schedules, simulated; leave --execute out"),
+        (["--compare", "--impl=torch"], "leave --impl out"),
     ],
 )
 def test_options_of_no_use_end_in_one_sentence(printed: Printed, arguments: list[str], sentence: str) -> None:
@@ -147,6 +156,11 @@ def test_all_schedules_side_by_side(printed: Printed) -> None:
     assert rows["1f1b"][:4] == ["33", "9", "27.3", "%"]
     assert rows["dualpipe"][-1] == "2"
     assert "DualPipe needs N even" in printed("--compare", "--stages=3")
+
+
+def test_tables_take_chunks_and_pairs_where_these_count(printed: Printed) -> None:
+    assert printed("--compare", "--pair=2") != printed("--compare")
+    assert printed("--compare", "--chunks=4") != printed("--compare", "--chunks=2") == printed("--compare")
 
 
 def test_the_curve_falls_with_microbatches_per_rank(printed: Printed, monkeypatch: pytest.MonkeyPatch) -> None:
