@@ -58,6 +58,7 @@ class _Compiler:
             "minimum": lambda schema: lambda value: not _TYPES["number"](value) or value >= schema["minimum"],
             "properties": self._object,
             "required": self._required,
+            "dependentRequired": self._dependent,
             "additionalProperties": self._object,
             "propertyNames": self._names,
             "items": self._array,
@@ -113,6 +114,10 @@ class _Compiler:
     def _required(self, schema: Schema) -> Fits:
         names = frozenset(schema["required"])
         return _for(dict, lambda value: names <= value.keys())
+
+    def _dependent(self, schema: Schema) -> Fits:
+        wanted = {name: frozenset(others) for name, others in schema["dependentRequired"].items()}
+        return _for(dict, lambda value: all(wanted[name] <= value.keys() for name in wanted.keys() & value.keys()))
 
     def _names(self, schema: Schema) -> Fits:
         fits = self.fits(schema["propertyNames"])

@@ -78,3 +78,9 @@ def test_an_open_reading_takes_properties_that_nobody_named() -> None:
 def test_a_rule_that_is_not_known_is_never_passed_over(schema: Any) -> None:
     with pytest.raises(UnknownKeyword):
         compiled(schema)
+
+
+@pytest.mark.parametrize("value", [{}, {"a": 1}, {"b": 1}, {"a": 1, "b": 1}, [], None])
+def test_properties_that_come_in_pairs(value: Any) -> None:
+    schema = {"dependentRequired": {"a": ["b"]}}
+    assert compiled(schema)(value) == jsonschema.Draft202012Validator(schema).is_valid(value)
