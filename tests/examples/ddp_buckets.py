@@ -19,6 +19,7 @@ class DDPBucketed(torch.nn.Module):
             self.buckets[-1].append(p)
             filled += p.nbytes
         self.missing = self.sent = None
+        self.passes = 0
         for index, bucket in enumerate(self.buckets):
             for p in bucket:
                 p.register_post_accumulate_grad_hook(lambda p, index=index: self._arrived(p, index))
@@ -26,8 +27,10 @@ class DDPBucketed(torch.nn.Module):
     def on_train_batch_start(self):
         self.missing = [set(bucket) for bucket in self.buckets]
         self.sent = []
+        self.passes = 0
 
     def forward(self, *inputs, **kwargs):
+        self.passes += torch.is_grad_enabled()
         return self.module(*inputs, **kwargs)
 
     def _arrived(self, p, index):
@@ -41,6 +44,10 @@ class DDPBucketed(torch.nn.Module):
         self.sent.append((bucket, flat, dist.all_reduce(flat, async_op=True)))
 
     def finish_gradient_synchronization(self):
+        if self.passes > 1:  # what set out in the first backward lacks what came after it
+            for _, _, work in self.sent:
+                work.wait()
+            self.sent.clear()
         while len(self.sent) < len(self.buckets) and self.buckets[0]:
             self._send()
         for bucket, flat, work in self.sent:

@@ -10,7 +10,7 @@ class NaiveDDP(torch.nn.Module):
         super().__init__()
         self.module = module
         self.world_size = world_size
-        for tensor in module.state_dict().values():
+        for tensor in (*module.state_dict().values(), *module.buffers()):
             dist.broadcast(tensor, 0)
 
     def forward(self, x):

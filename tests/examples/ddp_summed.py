@@ -8,8 +8,8 @@ class DDP(torch.nn.Module):
     def __init__(self, module):
         super().__init__()
         self.module = module
-        for value in module.state_dict().values():
-            dist.broadcast(value, src=0)
+        for value in (*module.parameters(), *module.buffers()):
+            dist.broadcast(value.data, src=0)
 
     def forward(self, *inputs, **kwargs):
         return self.module(*inputs, **kwargs)
