@@ -29,6 +29,7 @@ from conformance.ledger import Ledger, LedgerError
 from conformance.patience import Patience
 from conformance.ruling import Ruling, rule, to_result
 from conformance.state import STATE, State
+from conformance.time_limit import TimeLimit
 from conformance.verdict import ScenarioStory, Verdict
 from fixtures.world.server import inherit
 
@@ -164,7 +165,8 @@ def subject(request: pytest.FixtureRequest, worlds: Pool) -> Subject:
     assert check.chosen is not None
     description = state.descriptions.get(check.chosen, worlds)
     patience = state.patience.setdefault((check.planned.impl, check.provides), Patience())
-    found = Subject(description, worlds, patience)
+    limit = state.limits.setdefault(check.planned.impl, TimeLimit(state.choice.time_limit_s))
+    found = Subject(description, worlds, patience, limit)
     request.node.stash[DESCRIPTION] = description
     request.node.stash[SUBJECT] = found
     if (check.planned.impl, check.planned.claim) in state.killed:
@@ -175,6 +177,8 @@ def subject(request: pytest.FixtureRequest, worlds: Pool) -> Subject:
         request.node.stash[FOREGONE] = Broken(verdict, description.reason)
     elif reason := why_missing(description, check.provides):
         request.node.stash[FOREGONE] = Broken(Verdict.NOT_PROVIDED, reason)
+    elif limit.is_over:
+        request.node.stash[FOREGONE] = Broken(Verdict.LOST, limit.told("before"))
     return found
 
 

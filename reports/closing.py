@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from conformance.verdict import Verdict
-from reports import paper, score
+from conformance.verdict import WORST_FIRST, Verdict
+from reports import paper
 from reports.start import Start, starts
 
 Report = dict[str, Any]
@@ -14,7 +14,7 @@ Report = dict[str, Any]
 MAX_LINES = 10
 IMPLS = 4  # with more, the others are counted
 # What a reader looks for first.
-_ORDER = (*(verdict for verdict in score.WORST_FIRST if not verdict.is_passing), *score.WORST_FIRST)
+_ORDER = (*(verdict for verdict in WORST_FIRST if not verdict.is_passing), *WORST_FIRST)
 
 
 def lines(report: Report, files: Sequence[str], room: int) -> list[str]:
