@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from conformance.verdict import WORST_FIRST, Verdict
-from reports import paper
+from reports import paper, score
 from reports.start import Start, starts
 
 Report = dict[str, Any]
