@@ -122,7 +122,36 @@ def test_ranks_that_all_did_the_same_have_no_table() -> None:
     ],
 )
 def test_an_error_about_a_lost_peer_is_told_from_one_of_its_own(text: str, lost: bool) -> None:
-    assert failures.has_lost_a_peer({"type": "RuntimeError", "text": text}) is lost
+    assert failures.has_lost_a_peer(_raised(text)) is lost
+
+
+def _raised(text: str, file: str = "/site/torch/distributed/distributed_c10d.py", first: Any = None) -> dict[str, Any]:
+    return {"type": "RuntimeError", "text": text, "innermost_file": file, "first": first}
+
+
+LOST, OWN = "Connection closed by peer [127.0.0.1]:51", "a broken sample"
+
+
+def test_a_download_that_times_out_is_an_error_of_its_own() -> None:
+    assert not failures.has_lost_a_peer(_raised("Read timed out.", "/site/urllib3/connectionpool.py"))
+    assert not failures.has_lost_a_peer(_raised("DataLoader timed out", "/site/torch/utils/data/dataloader.py"))
+
+
+def test_who_wraps_a_lost_connection_in_an_error_of_its_own_has_lost_a_peer() -> None:
+    wrapped = _raised("training failed", "/home/me/train.py", _raised(LOST))
+    assert failures.has_lost_a_peer(wrapped)
+    assert failures.in_question(wrapped)["text"] == LOST
+
+
+def test_who_loses_a_connection_while_it_cleans_up_after_an_error_has_made_that_error() -> None:
+    cleaning = _raised(LOST, first=_raised(OWN, "/home/me/data.py"))
+    assert not failures.has_lost_a_peer(cleaning)
+    assert failures.in_question(cleaning)["text"] == OWN
+
+
+def test_of_two_errors_of_its_own_the_last_counts() -> None:
+    second = _raised("no such file", "/home/me/data.py", _raised("no such key", "/home/me/data.py"))
+    assert failures.in_question(second)["text"] == "no such file"
 
 
 def test_every_entry_that_a_finding_may_point_to_exists() -> None:
