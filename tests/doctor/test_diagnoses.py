@@ -66,9 +66,11 @@ def test_a_healthy_script_is_healthy_time_and_again(tmp_path: Path) -> None:
     assert [(run.status, run.json["findings"], run.json["healthy"]) for run in runs] == [(0, [], True)] * rounds
 
 
-def test_correct_programs_that_look_suspicious_are_healthy(tmp_path: Path) -> None:
-    run = doctor(tmp_path, "correct.py")
-    assert (run.status, run.json["findings"], run.json["notes"]) == (0, [], []), run.told
+@pytest.mark.parametrize("script", ["correct.py", "local_steps.py"])
+def test_correct_programs_that_look_suspicious_are_healthy(script: str, tmp_path: Path) -> None:
+    run = doctor(tmp_path, script)
+    assert (run.status, run.json["findings"]) == (0, []), run.told
+    assert all("averages now and then" in note for note in run.json["notes"]), run.told
 
 
 def test_the_step_and_the_parameter_at_which_replicas_part_are_named(once: Once) -> None:
