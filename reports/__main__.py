@@ -6,13 +6,13 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from reports import compare_command
+from reports import compare_command, merge_command, show_command
 from reports.files import CannotWrite
 from reports.reading import InvalidReport
 from reports.trouble import Unusable
 
 UNUSABLE = 2  # exit status of every command for what it cannot read, compare, find or write
-COMMANDS = (compare_command,)
+COMMANDS = (compare_command, merge_command, show_command)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
