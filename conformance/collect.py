@@ -132,6 +132,7 @@ def _check(item: pytest.Item, choice: Choice, config: pytest.Config) -> Check | 
         rerun=shlex.join(command),
         scenario=None if scenario is None else str(scenario.args[0]),
         despite=tuple(mark.kwargs.get("despite", ())),
+        alone=bool(mark.kwargs.get("alone", False)),
     )
     return Check(planned=planned, provides=tuple(mark.kwargs.get("provides", ())), chosen=chosen)
 

@@ -156,7 +156,8 @@ def rerun_options(choice: Choice, impl: str, seed: str | None, profile: str | No
 
 def _locate(spec: str) -> Chosen:
     located = locate(spec)
-    name = located.path.name if located.kind in (Kind.FILE, Kind.FOLDER) else located.name
+    name = located.path.name if located.kind in (Kind.FILE, Kind.FOLDER) else located.asked.where
+    name = f"{name}:{located.asked.only}" if located.asked.only else name
     is_peer = located.kind is Kind.BUNDLED
     return Chosen(name=name, spec=spec, path=str(located.path), sha256=located.sha256, is_peer=is_peer)
 

@@ -19,7 +19,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from reports import gantt, plot, rows, score, start, waits
+from reports import figures, gantt, plot, rows, score, start, waits
 from reports.persian import digits, isolated
 
 HERE = Path(__file__).parent
@@ -59,12 +59,12 @@ def render(report: Report) -> str:
         tally=_tally(sections),
         gantt_left=gantt.LEFT,
         gantt_right=gantt.RIGHT,
-        plots=plot.pictures(report, "ring-bytes"),
+        figures=figures.figures(report),
         plot_size=(plot.WIDTH, plot.HEIGHT, plot.LEFT, plot.RIGHT, plot.TOP, plot.BOTTOM),
         suite_score=score.suite_score(report),
         impl_names=[info["name"] for info in score.implementations(report)],
         infos={info["name"]: info for info in report["impls"]},
-        has_baseline=any("before" in result for result in report["results"]),
+        has_baseline=any(result.get("before") for result in report["results"]),
         roomy=len(report["impls"]) <= ROOMY_COLUMNS,
     )
 

@@ -127,7 +127,7 @@ def _evidence(results: list[Report]) -> dict[str, Any]:
 
 def _changed(result: Report) -> bool:
     """Whether an earlier report, which the run was given as its baseline, has another verdict for this case."""
-    return "before" in result and result["before"] != result["verdict"]
+    return result.get("before") not in (None, result["verdict"])
 
 
 def bundles(results: Iterable[Report]) -> list[Bundle]:

@@ -163,7 +163,7 @@ def test_an_address_of_a_claim_opens_its_card_also_in_a_folded_section(browser: 
 
 def test_a_link_to_a_claim_opens_its_card_also_when_a_filter_hides_it(page: Page) -> None:
     page.fill("#search", "loop.same-init")
-    page.locator("#plot .from a").click()
+    page.locator("#pictures .from a").click()
     expect(page.locator('[id="claim-collectives.ring.bytes"]')).to_be_visible()
 
 
