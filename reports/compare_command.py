@@ -6,8 +6,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from reports import compare_text, paper, reading, score
+from reports import compare_text, paper, reading, score, tables_html
 from reports.compare import compare
+from reports.files import write_whole
 from reports.trouble import Unusable
 
 _EPILOG = """\
@@ -40,7 +41,11 @@ def run(options: argparse.Namespace) -> int:
     """Compare, print, and return the exit status."""
     old, new = reading.load(options.old), reading.load(options.new)
     found = compare(old, new, _renamed(options.impl, old, new))
+    if options.html is not None:
+        write_whole(options.html, tables_html.compared(found))
     print(compare_text.text(found, paper.columns(), everything=options.all), end="")
+    if options.html is not None:
+        print(f"\nwritten: {paper.line(options.html)}")
     return found.exit_status
 
 

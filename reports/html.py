@@ -34,15 +34,15 @@ Report = dict[str, Any]
 
 def render(report: Report) -> str:
     """Return the whole page for a report.json that ``build.validate`` accepts."""
-    environment = _environment()
+    templates = environment()
     style = (HERE / "static" / "report.css").read_text(encoding="utf-8")
     script = (HERE / "static" / "report.js").read_text(encoding="utf-8")
     sections = rows.sections(report)
-    return environment.get_template("report.html.j2").render(
+    return templates.get_template("report.html.j2").render(
         report=report,
         style=Markup(style),  # our own files, no outside text
         script=Markup(script),
-        policy=_policy(style, script),
+        policy=policy(style, script),
         verdicts=(*score.ORDER, score.NOT_RUN),
         truths=TRUTHS,
         tiers=score.TIERS,
@@ -78,7 +78,9 @@ def _tally(sections: list[dict[str, Any]]) -> dict[str, int]:
     return counts
 
 
-def _policy(style: str, script: str) -> str:
+def policy(style: str, script: str) -> str:
+    """Return what a page with this style and script may do: run exactly these, and load nothing."""
+
     def allowed(text: str) -> str:
         digest = hashlib.sha256(text.encode()).digest()
         return f"'sha256-{base64.b64encode(digest).decode()}'"
@@ -98,16 +100,17 @@ def messages() -> dict[str, dict[str, str]]:
     }
 
 
-def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
+def environment() -> jinja2.Environment:
+    """Return what knows the templates, the pages' own texts in both languages, and how to write names and figures."""
+    found = jinja2.Environment(
         loader=jinja2.FileSystemLoader(HERE / "templates"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals.update(t=_own_text, plain=_plain_text, both=both, has=_has_text, cases=_cases)
-    environment.filters.update(
+    found.globals.update(t=_own_text, plain=_plain_text, both=both, has=_has_text, cases=_cases)
+    found.filters.update(
         anchor=_anchor,
         seconds=_seconds,
         case=case_words,
@@ -115,8 +118,8 @@ def _environment() -> jinja2.Environment:
         alike=rows.ranks_alike,
         gantt=gantt.pictures,
     )
-    environment.filters.update(drawing=waits.drawing)
-    return environment
+    found.filters.update(drawing=waits.drawing)
+    return found
 
 
 def _own_text(key: str, **values: object) -> Markup:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from reports import merge_tables, paper
+from reports import merge_tables, paper, tables_html
 from reports.files import write_together
 from reports.merge import merge
 from reports.trouble import Unusable
@@ -55,11 +55,14 @@ def run(options: argparse.Namespace) -> int:
     csv_at = options.csv or (options.out / CSV if options.out else None)
     if csv_at is not None:
         texts[csv_at] = merge_tables.as_csv(matrix, by_claim=by_claim)
+    page_at = options.html or (options.out / PAGE if options.out else None)
+    if page_at is not None:
+        texts[page_at] = tables_html.merged(matrix, by_claim=by_claim)
     if texts:
         write_together(texts)
     print(merge_tables.as_text(matrix, paper.columns()), end="")
     for sentence in matrix.trouble:
         print(paper.line(sentence), file=sys.stderr)
     for path in texts:
-        print(f"written: {path}")
+        print(f"written: {paper.line(path)}")
     return 1 if matrix.trouble else 0
