@@ -26,17 +26,23 @@ DEADLINE_S = 30.0  # for a program that stalls without a deadlock; deadlocks are
 
 
 def claim(
-    claim_id: str, *, tier: str | Tier = Tier.CORE, provides: Sequence[str] = (), despite: Sequence[str] = ()
+    claim_id: str,
+    *,
+    tier: str | Tier = Tier.CORE,
+    provides: Sequence[str] = (),
+    despite: Sequence[str] = (),
+    alone: bool = False,
 ) -> pytest.MarkDecorator:
     """Mark a function (or a ``pytest.param``) as a check of one claim of the ledger.
 
     ``provides`` names what the implementation must offer, e.g. ``["ring_allreduce", "all_reduce|DataParallel"]`` where
     ``|`` means any of them; an implementation that lacks one is ``not-provided`` and the check does not run.
     ``despite`` names claims that this one needs and whose wrong values cannot show in this check: they block it only
-    where they crash or hang.
+    where they crash or hang. ``alone``: claims that need this one can do without what this check looks at, such as the
+    arguments that are refused, and wrong values in it block none.
     """
     names = (provides,) if isinstance(provides, str) else tuple(provides)
-    return pytest.mark.claim(claim_id, tier=Tier(tier), provides=names, despite=tuple(despite))
+    return pytest.mark.claim(claim_id, tier=Tier(tier), provides=names, despite=tuple(despite), alone=alone)
 
 
 def scenario(scenario_id: str) -> pytest.MarkDecorator:

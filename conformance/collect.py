@@ -135,6 +135,7 @@ def _check(item: pytest.Item, choice: Choice, config: pytest.Config) -> Check | 
         rerun=shlex.join(command),
         scenario=None if scenario is None else str(scenario.args[0]),
         despite=tuple(mark.kwargs.get("despite", ())),
+        alone=bool(mark.kwargs.get("alone", False)),
     )
     provides = tuple(mark.kwargs.get("provides", ()))
     parameters = spec.params.values() if spec is not None else ()

@@ -82,6 +82,7 @@ def _run(session: pytest.Session, state: State, gathered: Gathered) -> record.Ru
             "exit_status": int(session.exitstatus),
             "command": shlex.join(["pytest", *map(str, config.invocation_params.args)]),
             "seed": state.seed,
+            "whole": is_whole,
         },
         rubric=choice.rubric,
         rootpath=config.rootpath,

@@ -188,7 +188,8 @@ def _locate(spec: str, *, is_graded: bool = False) -> Chosen:
             raise
         path = Path(spec).resolve()
         return Chosen(name=path.name, spec=spec, path=str(path), sha256="", unusable=str(error))
-    name = located.path.name if located.kind in (Kind.FILE, Kind.FOLDER) else located.name
+    name = located.path.name if located.kind in (Kind.FILE, Kind.FOLDER) else located.asked.where
+    name = f"{name}:{located.asked.only}" if located.asked.only else name
     is_peer = located.kind is Kind.BUNDLED
     return Chosen(name=name, spec=spec, path=str(located.path), sha256=located.sha256, is_peer=is_peer)
 

@@ -71,7 +71,7 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
 def pytest_configure(config: pytest.Config) -> None:
     """Read the command line; an unknown name ends the run here with exit status 4."""
     config.addinivalue_line(
-        "markers", "claim(id, *, tier, provides, despite): the claim of the ledger that a check examines"
+        "markers", "claim(id, *, tier, provides, despite, alone): the claim of the ledger that a check examines"
     )
     config.addinivalue_line("markers", "scenario(id): the failure mode that a check reproduces")
     choice = options.choose(config)

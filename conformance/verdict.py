@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
-SCHEMA_VERSION = "1.0"
+SCHEMA_VERSION = "1.1"
 
 
 class Verdict(StrEnum):
@@ -112,7 +112,10 @@ class Text:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class CaseHint:
-    """A hint for some cases of a claim: those whose function's name fits one of the shell patterns."""
+    """A hint for some cases of a claim: those whose function's name fits one of the shell patterns.
+
+    A pattern may have another one in brackets, for the parameters: ``test_*[*embedding*]``.
+    """
 
     cases: tuple[str, ...]
     hint: Text
@@ -138,9 +141,14 @@ class Claim:
 
     def hint_for(self, case: str) -> Text:
         """The hint for a case: the claim's, unless there is one for cases like this."""
-        function = case.partition("[")[0]
-        fitting = (item.hint for item in self.case_hints if any(fnmatch.fnmatch(function, glob) for glob in item.cases))
+        fitting = (item.hint for item in self.case_hints if any(_fits(case, pattern) for pattern in item.cases))
         return next(fitting, self.hint)
+
+
+def _fits(case: str, pattern: str) -> bool:
+    """Whether a case is one of those that a pattern names."""
+    (function, _, parameters), (names, _, values) = (text.rstrip("]").partition("[") for text in (case, pattern))
+    return fnmatch.fnmatch(function, names) and fnmatch.fnmatch(parameters, values or "*")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

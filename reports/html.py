@@ -11,6 +11,7 @@ import base64
 import functools
 import hashlib
 import tomllib
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from reports import gantt, plot, rows, score, waits
+from reports import figures, gantt, plot, rows, score, start, waits
 from reports.persian import digits, isolated
 
 HERE = Path(__file__).parent
@@ -26,6 +27,7 @@ LANGUAGES = ("en", "fa")
 TRUTHS = ("exact", "conditional", "corrected", "opinion")
 # With more columns than this the matrix scrolls sideways in its own box and shows signs without words.
 ROOMY_COLUMNS = 5
+MANY_STARTS = 4  # implementations whose first failure is told above the scores; the others lie folded
 
 Report = dict[str, Any]
 
@@ -46,29 +48,33 @@ def render(report: Report) -> str:
         tiers=score.TIERS,
         sections=sections,
         broken=rows.broken(sections),
+        starts=start.starts(report),
+        many_starts=MANY_STARTS,
+        not_run=rows.not_run(sections),
         blocked=rows.blocked(sections),
         many_broken=rows.MANY_BROKEN,
         alarming=score.ALARMING,
         scores=score.scores(report),
         counted=len(score.counted_claims(report)),
-        tally=_tally(report),
+        tally=_tally(sections),
         gantt_left=gantt.LEFT,
         gantt_right=gantt.RIGHT,
-        plots=plot.pictures(report, "ring-bytes"),
+        figures=figures.figures(report),
         plot_size=(plot.WIDTH, plot.HEIGHT, plot.LEFT, plot.RIGHT, plot.TOP, plot.BOTTOM),
         suite_score=score.suite_score(report),
         impl_names=[info["name"] for info in score.implementations(report)],
         infos={info["name"]: info for info in report["impls"]},
+        has_baseline=any(result.get("before") for result in report["results"]),
         roomy=len(report["impls"]) <= ROOMY_COLUMNS,
     )
 
 
-def _tally(report: Report) -> dict[str, int]:
+def _tally(sections: list[dict[str, Any]]) -> dict[str, int]:
     """For the legend: how many cells of the matrix a reader finds under each verdict."""
-    counts: dict[str, int] = {}
-    for cells in score.cells(report).values():
-        for verdict in (verdict for cell in cells for verdict in cell.named):
-            counts[verdict] = counts.get(verdict, 0) + 1
+    counts: Counter[str] = Counter()
+    for column in (column for section in sections for row in section["rows"] for column in row["columns"]):
+        counts.update(verdict for cell in column["cells"] for verdict in cell.named)
+        counts[score.NOT_RUN] += not column["cells"]
     return counts
 
 

@@ -104,7 +104,11 @@ def _rows(report: Report) -> Iterable[dict[str, Any]]:
             own = (claim["id"], name)
             borrowed = twin is not None and not _says_something(cells.get(own, []))
             key = (twin or claim["id"], name) if borrowed else own
-            columns.append({"impl": name, "cells": cells.get(key, []), "borrowed": borrowed} | _evidence(results, key))
+            found = results.get(key, [])
+            columns.append(
+                {"impl": name, "cells": cells.get(key, []), "borrowed": borrowed, "changed": any(map(_changed, found))}
+                | _evidence(found)
+            )
         yield {
             "claim": claim,
             "twin": twin,
@@ -116,9 +120,14 @@ def _rows(report: Report) -> Iterable[dict[str, Any]]:
         }
 
 
-def _evidence(results: dict[tuple[str, str], list[Report]], key: tuple[str, str]) -> dict[str, Any]:
-    ordered = _worst_first(results.get(key, []))
+def _evidence(results: list[Report]) -> dict[str, Any]:
+    ordered = _worst_first(results)
     return {"bundles": bundles(ordered), "hints": hints(ordered)}
+
+
+def _changed(result: Report) -> bool:
+    """Whether an earlier report, which the run was given as its baseline, has another verdict for this case."""
+    return result.get("before") not in (None, result["verdict"])
 
 
 def bundles(results: Iterable[Report]) -> list[Bundle]:
@@ -179,6 +188,11 @@ def blocked(built: Iterable[dict[str, Any]]) -> int:
         not column["borrowed"] and score.worst(cell.verdict for cell in column["cells"]) == Verdict.BLOCKED.value
         for column in columns
     )
+
+
+def not_run(built: Iterable[dict[str, Any]]) -> dict[str, int]:
+    """How many claims this run says nothing about, by reason: ``not-run`` (not chosen) or ``open`` (no check yet)."""
+    return dict(Counter(row["state"] for section in built for row in section["rows"] if row["state"] != "checked"))
 
 
 def _state(columns: list[dict[str, Any]]) -> str:

@@ -44,42 +44,82 @@
       section: row.parentElement,
       text: plain(row.dataset.search),
       truth: row.dataset.truth,
-      chips: all(".chip", row),
+      cells: all(".cell", row).map((cell) => ({
+        impl: cell.dataset.impl,
+        changed: cell.dataset.changed === "1",
+        chips: all(".chip", cell).map((chip) => ({ chip, tier: chip.dataset.tier, verdicts: chip.dataset.verdicts.split(" ") })),
+      })),
     }));
-    const picks = all(".pick");
-    const fields = { search: by("search"), section: by("section"), tier: by("tier"), truth: by("truth") };
+    const picks = all(".pick[data-verdict]");
+    const changed = by("changed");
+    const fields = { q: by("search"), section: by("section"), impl: by("impl"), tier: by("tier"), truth: by("truth") };
+    const isPressed = (button) => button !== null && button.getAttribute("aria-pressed") === "true";
+    const press = (button, on) => button.setAttribute("aria-pressed", String(on));
+
+    // What is asked for, by the names that the address has for it.
+    function chosen() {
+      const found = Object.entries(fields).filter(([, field]) => field !== null && field.value !== "").map(([key, field]) => [key, field.value]);
+      const verdicts = picks.filter(isPressed).map((pick) => pick.dataset.verdict);
+      if (verdicts.length > 0) found.push(["verdict", verdicts.join(",")]);
+      if (isPressed(changed)) found.push(["changed", "1"]);
+      return new URLSearchParams(found);
+    }
+
+    function choose(wanted) {
+      for (const [key, field] of Object.entries(fields)) {
+        if (field === null) continue;
+        field.value = wanted.get(key) || "";
+        if (field.selectedIndex === -1) field.value = ""; // an address of another report
+      }
+      const verdicts = (wanted.get("verdict") || "").split(",");
+      for (const pick of picks) press(pick, verdicts.includes(pick.dataset.verdict));
+      if (changed !== null) press(changed, wanted.get("changed") === "1");
+    }
+
+    function keepInAddress(found) {
+      const query = new URLSearchParams([...["lang", "theme"].filter((key) => asked.has(key)).map((key) => [key, asked.get(key)]), ...found]);
+      const text = query.toString();
+      try { history.replaceState(null, "", (text ? "?" + text : location.pathname) + location.hash); } catch { /* kept by the page alone */ }
+    }
 
     function filter() {
-      const words = plain(fields.search.value).split(/\s+/).filter(Boolean);
-      const verdicts = new Set(picks.filter((p) => p.getAttribute("aria-pressed") === "true").map((p) => p.dataset.verdict));
-      const active = words.length > 0 || verdicts.size > 0 || fields.section.value !== "" || fields.tier.value !== "" || fields.truth.value !== "";
-      const shownIn = new Map();
+      const found = chosen();
+      const words = plain(fields.q.value).split(/\s+/).filter(Boolean);
+      const verdicts = (found.get("verdict") || "").split(",").filter(Boolean);
+      const [section, impl, tier, truth] = ["section", "impl", "tier", "truth"].map((key) => found.get(key));
+      const active = found.size > 0;
+      const shownIn = new Set();
       let shown = 0;
       for (const entry of rows) {
-        const inTier = entry.chips.filter((chip) => !fields.tier.value || chip.dataset.tier === fields.tier.value);
+        let inCell = false;
+        for (const cell of entry.cells) {
+          const here = (!impl || cell.impl === impl || cell.impl === "suite") && (!isPressed(changed) || cell.changed);
+          for (const { chip, tier: own, verdicts: named } of cell.chips) {
+            const inTier = here && (!tier || own === tier);
+            chip.classList.toggle("aside", active && !inTier);
+            inCell ||= inTier && (verdicts.length === 0 || named.some((verdict) => verdicts.includes(verdict)));
+          }
+        }
         const fits =
-          (!fields.section.value || entry.section.dataset.section === fields.section.value) &&
-          (!fields.truth.value || entry.truth === fields.truth.value) &&
-          (!fields.tier.value || inTier.length > 0) &&
-          (verdicts.size === 0 || inTier.some((chip) => chip.dataset.verdicts.split(" ").some((verdict) => verdicts.has(verdict)))) &&
+          inCell && (!section || entry.section.dataset.section === section) && (!truth || entry.truth === truth) &&
           words.every((word) => entry.text.includes(word));
         entry.row.hidden = !fits;
         entry.card.hidden = !fits || entry.button.getAttribute("aria-expanded") !== "true";
-        for (const chip of entry.chips) chip.classList.toggle("aside", !inTier.includes(chip));
         if (fits) {
           shown += 1;
-          shownIn.set(entry.section, true);
+          shownIn.add(entry.section);
         }
       }
-      for (const section of all("tbody.section")) {
-        section.hidden = active && !shownIn.has(section);
-        section.classList.toggle("searched", active);
+      for (const body of all("tbody.section")) {
+        body.hidden = active && !shownIn.has(body);
+        body.classList.toggle("searched", active);
       }
       const status = by("shown");
       status.textContent = status.dataset[root.lang]
         .replace("{shown}", digits(shown)).replace("{total}", digits(Number(status.dataset.total)));
       by("nothing").hidden = shown > 0;
       by("clear").hidden = !active;
+      keepInAddress(found);
     }
 
     function unfold(section, open) {
@@ -133,9 +173,15 @@
         showLater(section, !section.classList.contains("full"));
       });
     }
-    for (const pick of picks) {
+    for (const pick of all(".pick")) {
       pick.addEventListener("click", () => {
-        pick.setAttribute("aria-pressed", String(pick.getAttribute("aria-pressed") !== "true"));
+        press(pick, !isPressed(pick));
+        filter();
+      });
+    }
+    for (const link of all("[data-filter]")) {
+      link.addEventListener("click", () => {
+        choose(new URLSearchParams(link.dataset.filter));
         filter();
       });
     }
@@ -143,14 +189,14 @@
     form.addEventListener("input", filter);
     form.addEventListener("submit", (event) => event.preventDefault());
     form.addEventListener("reset", () => {
-      for (const pick of picks) pick.setAttribute("aria-pressed", "false");
+      for (const pick of all(".pick")) press(pick, false);
       setTimeout(filter);
     });
     document.addEventListener("keydown", (event) => {
       const typing = event.target.closest("input, select, textarea");
       if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey && !event.altKey) {
         event.preventDefault();
-        fields.search.focus();
+        fields.q.focus();
       }
     });
     addEventListener("hashchange", follow);
@@ -192,6 +238,7 @@
     }
 
     translate();
+    choose(asked);
     filter();
     follow();
     // The browser itself goes to the card once all is loaded; its row belongs in sight, too.

@@ -8,6 +8,7 @@ import pytest
 
 from conformance.verdict import RankReport, Text, Verdict
 from reports import build, html, plot
+from reports.axes import Kind
 from tests.reports import sample
 
 # What a page can load or run something with.
@@ -143,16 +144,16 @@ def test_an_empty_run_makes_a_page(page: Page) -> None:
 
 
 def test_the_plot_has_every_measured_point_and_the_formula() -> None:
-    [picture] = plot.pictures(build.build(sample.record()), "ring-bytes")
+    [picture] = plot.pictures(build.build(sample.record()), ["ring-bytes"], plot.Shape(y=Kind.BYTES))
     assert [(series.impl, len(series.dots)) for series in picture.series] == [("reference", 5), ("mine", 5)]
     assert [tick.label for tick in picture.x_ticks] == [str(size) for size in sample.WORLD_SIZES]
     assert picture.unit == "MiB"
-    assert picture.table[0] == ("reference", 2, "16,777,216", "16,777,216")
+    assert picture.table[0] == ("ring-bytes", "reference", "2", "16,777,216", "16,777,216")
 
 
 def test_a_point_on_the_formula_lies_on_the_curve() -> None:
-    [picture] = plot.pictures(build.build(sample.record()), "ring-bytes")
-    places = set(re.findall(r"[ML]([\d.]+),([\d.]+)", picture.curve))
+    [picture] = plot.pictures(build.build(sample.record()), ["ring-bytes"], plot.Shape(y=Kind.BYTES))
+    places = set(re.findall(r"[ML]([\d.]+),([\d.]+)", picture.curves[0].path))
     for x, y, _ in picture.series[0].dots:
         assert (f"{x:g}", f"{y:g}") in places
 
