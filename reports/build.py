@@ -21,7 +21,7 @@ __all__ = ["SCHEMA_PATH", "InvalidReport", "Report", "build", "dumps", "load", "
 
 def build(record: Record) -> Report:
     """Turn the record of one run into the values of report.json."""
-    return {
+    report = {
         "schema_version": SCHEMA_VERSION,
         "suite": _plain(record.suite),
         "run": _plain(record.run),
@@ -34,6 +34,10 @@ def build(record: Record) -> Report:
         "results": _with_keys_of_their_own([_result(result) for result in record.results]),
         "scenarios": [_scenario(story) for story in record.scenarios],
     }
+    if record.rubric is not None:
+        report["rubric"] = _plain(record.rubric)
+        report["score"] = {safe(impl, NAME_LIMIT): to_json(score) for impl, score in record.score.items()}
+    return report
 
 
 def dumps(report: Report) -> str:
