@@ -96,3 +96,8 @@ def test_cases_that_two_checks_call_alike_get_keys_of_their_own() -> None:
 def test_the_version_of_the_suite_is_one_that_the_schema_allows(report: dict[str, Any]) -> None:
     assert report["schema_version"] == SCHEMA_VERSION
     assert json.loads(build.dumps(report)) == report
+
+
+def test_the_guide_says_what_this_version_added() -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "reports.md").read_text(encoding="utf-8")
+    assert f"{SCHEMA_VERSION}: " in guide
