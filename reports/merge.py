@@ -66,18 +66,16 @@ def merge(paths: Sequence[Path]) -> Matrix:
         try:
             report = load(path)
         except InvalidReport as error:
-            trouble.append(f"{path} is left out: {error}")
+            trouble.append(f"left out: {error}")
             continue
         run = report["run"]["id"]
         if run in runs:
-            trouble.append(f"{path} is left out: it is the run of {runs[run]} for the second time (run.id {run})")
+            trouble.append(f"left out: {path} is the run of {runs[run]} for the second time (run.id {run})")
             continue
         runs[run] = path
         found.append((name, path, report))
     rows = [row for name, path, report in found for row in _rows(name, path, report)]
-    trouble += [
-        f"{path} is left out: no implementation is in it" for _, path, r in found if not score.implementations(r)
-    ]
+    trouble += [f"left out: {path} has no implementation in it" for _, path, r in found if not score.implementations(r)]
     reports = {path: report for _, path, report in found}
     trouble += _other_rubrics(reports)
     shown = {claim for row in rows for claim in row.claims}

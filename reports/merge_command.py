@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from reports import merge_tables, paper, tables_html
-from reports.files import write_together
+from reports.files import refuse_to_replace, write_together
 from reports.merge import merge
 from reports.trouble import Unusable
 
@@ -58,11 +58,12 @@ def run(options: argparse.Namespace) -> int:
     page_at = options.html or (options.out / PAGE if options.out else None)
     if page_at is not None:
         texts[page_at] = tables_html.merged(matrix, by_claim=by_claim)
-    if texts:
-        write_together(texts)
-    print(merge_tables.as_text(matrix, paper.columns()), end="")
+    refuse_to_replace(texts, (Path(row.report) for row in matrix.rows))
+    print(merge_tables.as_text(matrix, paper.columns()), end="", flush=True)
     for sentence in matrix.trouble:
         print(paper.line(sentence), file=sys.stderr)
+    if texts:
+        write_together(texts)
     for path in texts:
         print(f"written: {paper.line(path)}")
     return 1 if matrix.trouble else 0

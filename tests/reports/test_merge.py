@@ -196,3 +196,11 @@ def test_many_rows_are_cut_in_the_terminal_and_whole_in_the_csv(tmp_path: Path) 
     found = merge([tmp_path])
     assert "and 2 more" in merge_tables.as_text(found, 100)
     assert len(table(merge_tables.as_csv(found))) == merge_tables.SHOWN + 2
+
+
+def test_a_report_is_never_replaced(course: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report = course / "chen" / "report.json"
+    before = report.read_bytes()
+    assert main(["merge", str(course), f"--csv={report}"]) == 2
+    assert "would be replaced" in capsys.readouterr().err
+    assert report.read_bytes() == before

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,26 @@ def test_nesting_without_end_is_one_sentence(tmp_path: Path) -> None:
 def test_bytes_that_are_no_text_are_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "report.json").write_bytes(b"\xff\xfe\x00{")
     with pytest.raises(InvalidReport, match="is not JSON"):
+        reading.load(tmp_path)
+
+
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "9" * 5000])
+def test_a_number_that_json_does_not_have_is_one_sentence(tmp_path: Path, number: str) -> None:
+    (tmp_path / "report.json").write_text(f'{{"schema_version": "1.0", "collected": {number}}}', encoding="utf-8")
+    with pytest.raises(InvalidReport, match=r"report\.json is not JSON"):
+        reading.load(tmp_path)
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "report.json")
+    with pytest.raises(InvalidReport, match="is no regular file"):
+        reading.load(tmp_path)
+
+
+def test_a_file_beyond_all_measure_is_not_read(tmp_path: Path) -> None:
+    with (tmp_path / "report.json").open("wb") as file:
+        file.truncate(reading.MAX_BYTES + 1)  # sparse
+    with pytest.raises(InvalidReport, match="no report is as large"):
         reading.load(tmp_path)
 
 

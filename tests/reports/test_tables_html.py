@@ -67,7 +67,7 @@ def test_the_comparison_says_its_outcome_and_what_differs_around_the_runs() -> N
 def test_the_class_names_what_was_left_out(tmp_path: Path) -> None:
     text = Page(merged(tmp_path, by_claim=False)).text
     assert "<b>bold" in text
-    assert "torn/report.json is left out" in text
+    assert "torn/report.json is not JSON" in text
 
 
 @pytest.mark.parametrize("kind", list(Kind))
