@@ -45,7 +45,7 @@ def _start(report: Report, room: int) -> Iterator[str]:
         return
     first = max(found, key=_weight)  # of equals the first
     sentence = f"start here: {first.claim['id']} {first.verdict} ({first.impl}, {first.tier}){first.behind}"
-    yield paper.clipped(paper.line(sentence), room)
+    yield from (paper.clipped(part, room) for part in paper.wrapped(paper.line(sentence), room)[:2])
     yield f"            {paper.line(first.rerun)}"
 
 

@@ -27,8 +27,11 @@ def card(report: Report, claim: Report, results: Sequence[Report], room: int, la
     bundles = [bundle for impl in impls for bundle in rows.bundles(r for r in ordered if r["impl"] == impl)]
     is_little = len(results) <= 2
     at_length = [bundle for bundle in bundles if bundle.is_loud or is_little][:SHOWN]
+    hinted: set[str] = set()
     for bundle in at_length:
-        lines += [*_case(bundle.first, room, language), ""]
+        hint = _text(bundle.first["hint"], language)
+        lines += [*_case(bundle.first, room, "" if hint in hinted else hint), ""]
+        hinted.add(hint)
     for bundle in bundles:
         if bundle not in at_length:
             lines += _short(bundle, room)
@@ -56,11 +59,11 @@ def _claim(claim: Report, room: int, language: str) -> Iterator[str]:
     yield from paper.fields(fields, room)
 
 
-def _case(result: Report, room: int, language: str) -> Iterator[str]:
-    tail = f" ({result['impl']}, {result['tier']})"
+def _case(result: Report, room: int, hint: str) -> Iterator[str]:
     before = result.get("before")
     turn = f", before {before}" if before and before != result["verdict"] else ""
-    yield paper.clipped(paper.line(f"{result['verdict'].upper()}{turn}: {result['case'] or 'no case'}{tail}"), room)
+    head = f"{result['verdict'].upper()} ({result['impl']}, {result['tier']}{turn}): {result['case'] or 'no case'}"
+    yield from paper.wrapped(paper.line(head), room)
     unit = f" {result['unit']}" if result["unit"] else ""
     fields = {
         "what": result["message"],
@@ -70,7 +73,7 @@ def _case(result: Report, room: int, language: str) -> Iterator[str]:
         "examples": result["examples"] or "",
         "blocked by": result["blocked_by"] or "",
         **dict(_ranks(result["ranks"])),
-        "hint": _text(result["hint"], language),
+        "hint": hint,
         "timeline": f"traces/{result['timeline']}" if result["timeline"] else "",
         "rerun": result["rerun"],
     }
@@ -80,7 +83,8 @@ def _case(result: Report, room: int, language: str) -> Iterator[str]:
 def _ranks(ranks: Sequence[Report]) -> Iterator[tuple[str, str]]:
     for numbers, rank in rows.ranks_alike(ranks):
         name = f"rank {', '.join(map(str, numbers))}" if len(numbers) == 1 else f"ranks {', '.join(map(str, numbers))}"
-        yield name, "\n".join(filter(None, [rank["ending"], rank["detail"], rank["output"]]))
+        detail = "" if rank["detail"] == f"rank {rank['rank']} {rank['ending']}" else rank["detail"]
+        yield name, "\n".join(filter(None, [rank["ending"], detail, rank["output"]]))
 
 
 def _short(bundle: rows.Bundle, room: int) -> Iterator[str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.verdict import RankReport, Verdict
+from conformance.verdict import RankReport, Text, Verdict
 from reports import build, paper
 from reports.__main__ import main
 from tests.reports import sample
@@ -38,7 +38,7 @@ def shown(path: Path, capsys: pytest.CaptureFixture[str], *arguments: str) -> st
 def test_the_card_has_the_claim_and_the_evidence(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = shown(path, capsys, "loop.construct-broadcast")
     words = " ".join(text.split())
-    assert "HANGS: world_size=4 (mine, core)" in text
+    assert "HANGS (mine, core): world_size=4" in text
     assert "what ranks 0, 1, 3 wait in broadcast #2" in words
     assert "ranks 0, 1, 3 hung" in words
     assert "rerun pytest --impl=mine --claim='loop.construct-broadcast' -k 'world_size=4'" in words
@@ -54,7 +54,16 @@ def test_one_implementation_and_one_case_can_be_chosen(path: Path, capsys: pytes
 
 
 def test_a_second_name_of_a_fact_shows_its_evidence(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "CRASHES: world_size=4 (mine, core)" in shown(path, capsys, "faq.mean-not-sum")
+    assert "CRASHES (mine, core): world_size=4" in shown(path, capsys, "faq.mean-not-sum")
+
+
+def test_a_hint_is_given_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    hint = Text(en="Look at the tail.", fa="به انتها نگاه کنید.")
+    extra = tuple(sample.result("loop.step", "mine", Verdict.VIOLATED, case=f"test_{n}", hint=hint) for n in range(3))
+    (tmp_path / "report.json").write_text(build.dumps(build.build(sample.record(extra=extra))), encoding="utf-8")
+    text = shown(tmp_path, capsys, "loop.step", "--impl=mine", "--case=test_")
+    assert text.count("Look at the tail.") == 1
+    assert text.count("VIOLATED (mine, core): test_") == 3
 
 
 def test_persian_is_shown_on_demand(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
