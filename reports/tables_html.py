@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import tomllib
 from typing import Any
 
 from markupsafe import Markup
@@ -46,15 +48,32 @@ def _is_decided(row: Row, section: str) -> bool:
     return found is not None and found.decided > 0
 
 
+@functools.cache
+def words(language: str) -> dict[str, str]:
+    """Return the texts of these pages, beside those of the report: ``{key: text}``."""
+    own = (html.HERE / "locale" / f"tables.{language}.toml").read_text(encoding="utf-8")
+    return html.messages()[language] | tomllib.loads(own)
+
+
+def _text(key: str, **values: object) -> Markup:
+    """A text in both languages; ``values`` fill its {names}."""
+    return html.both({name: words(name)[key].format(**html.local(values, name)) for name in html.LANGUAGES})
+
+
 def _page(template: str, title: str, **values: Any) -> str:
-    style = "".join((html.HERE / "static" / name).read_text(encoding="utf-8") for name in ("report.css", "tables.css"))
+    style = html.sheet() + (html.HERE / "static" / "tables.css").read_text(encoding="utf-8")
     script = (html.HERE / "static" / "tables.js").read_text(encoding="utf-8")
-    environment = html.environment()
-    environment.filters["line"] = paper.line
-    return environment.get_template(template).render(
-        title=title,
-        style=Markup(style),  # our own files, no outside text
-        script=Markup(script),
-        policy=html.policy(style, script),
-        **values,
+    return (
+        html.environment()
+        .get_template(template)
+        .render(
+            title=words("en")[title],
+            heading=title,
+            t=_text,  # the script of these pages has no texts: each is written twice
+            inert=paper.line,
+            style=Markup(style),  # our own files, no outside text
+            script=Markup(script),
+            policy=html.policy(style, script),
+            **values,
+        )
     )
