@@ -163,13 +163,17 @@ def subject(request: pytest.FixtureRequest, worlds: Pool) -> Subject:
     state = request.config.stash[STATE]
     check = request.node.stash[CHECK]
     assert check.chosen is not None
-    description = state.descriptions.get(check.chosen, worlds)
-    patience = state.patience.setdefault((check.planned.impl, check.provides), Patience())
     limit = state.limits.setdefault(check.planned.impl, TimeLimit(state.choice.time_limit_s))
+    is_late = limit.is_over  # then not even its names are looked up, which would import it
+    nothing = Description(name=check.chosen.name, spec=check.chosen.spec)
+    description = nothing if is_late else state.descriptions.get(check.chosen, worlds)
+    patience = state.patience.setdefault((check.planned.impl, check.provides), Patience())
     found = Subject(description, worlds, patience, limit)
     request.node.stash[DESCRIPTION] = description
     request.node.stash[SUBJECT] = found
-    if (check.planned.impl, check.planned.claim) in state.killed:
+    if is_late:
+        request.node.stash[FOREGONE] = Broken(Verdict.LOST, limit.told("before"))
+    elif (check.planned.impl, check.planned.claim) in state.killed:
         request.node.stash[FOREGONE] = Broken(Verdict.NOT_CHECKED, "this mutant has broken another case of the claim")
     elif description.verdict is not None:
         # A mutant that cannot be imported has not shown that any check sees its fault.
@@ -177,8 +181,6 @@ def subject(request: pytest.FixtureRequest, worlds: Pool) -> Subject:
         request.node.stash[FOREGONE] = Broken(verdict, description.reason)
     elif reason := why_missing(description, check.provides):
         request.node.stash[FOREGONE] = Broken(Verdict.NOT_PROVIDED, reason)
-    elif limit.is_over:
-        request.node.stash[FOREGONE] = Broken(Verdict.LOST, limit.told("before"))
     return found
 
 

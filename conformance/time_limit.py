@@ -1,4 +1,4 @@
-"""The time that all checks of one implementation may take in one process; its clock starts with the first of them.
+"""The time that all checks of one implementation may take in one process; its clock starts when the first one runs.
 
 What is not answered by then is ``lost``: it was not seen to be wrong, and it earns nothing.
 """
@@ -8,6 +8,8 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
+
+USED_UP = "the time limit of this implementation"
 
 
 @dataclasses.dataclass(slots=True)
@@ -25,9 +27,9 @@ class TimeLimit:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing is left; starts the clock."""
-        return self.left_s() <= 0
+        """Whether nothing is left."""
+        return self.limit_s <= 0 if self._began is None else self.left_s() <= 0
 
     def told(self, when: str) -> str:
         """The sentence for a check that found no time, or no end in it."""
-        return f"the time limit of this implementation, {self.limit_s:g} s, was used up {when} this check"
+        return f"{USED_UP}, {self.limit_s:g} s, was used up {when} this check"
