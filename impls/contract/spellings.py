@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 # Functions and classes that run one schedule of a pipeline each.
@@ -30,7 +31,7 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "ring_allgather": ("ring_all_gather", "allgather_ring", "all_gather_ring"),
     "ring_reduce_scatter": ("ring_reducescatter", "reduce_scatter_ring"),
     "tree_broadcast": ("broadcast_tree", "binomial_broadcast"),
-    "all_reduce": ("allreduce", "my_all_reduce", "my_allreduce"),
+    "all_reduce": ("allreduce", "my_all_reduce", "my_allreduce", "allreduce_inplace", "all_reduce_inplace"),
     "all_gather": ("allgather", "my_all_gather", "my_allgather"),
     "reduce_scatter": ("reducescatter", "my_reduce_scatter"),
     "broadcast": ("bcast", "my_broadcast"),
@@ -148,18 +149,37 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     ),
 }
 
+# Names of one entry that belong together: the first that is there is taken, and each can be asked for by its own.
+FAMILIES: Mapping[str, tuple[str, ...]] = {
+    "DataParallel": ("get_ddp", "get_ddp_individual_parameters", "get_ddp_bucketed"),
+    "train_step": tuple(name for names in SCHEDULE_FUNCTIONS.values() for name in names),
+}
+# Methods by which a class of any name is known for what it is.
+WRAPPER_METHODS: Mapping[str, tuple[str, ...]] = {"DataParallel": ("finish_gradient_synchronization",)}
+# Classes whose methods are collectives.
+COMMUNICATORS = re.compile(r"[Cc]omm(unicator|unication|s|$|[A-Z])|Collective|AllReduce|ProcessMesh")
+
 # What a wrapper may call the method that ends a step's gradient reduction, in order of trial.
 SYNC_METHODS = (
     *("sync_grads", "sync_gradients", "finish_gradient_synchronization", "synchronize_gradients", "on_after_backward"),
     *("average_gradients", "all_reduce_gradients", "allreduce_gradients", "reduce_gradients", "all_reduce_grads"),
+    *("allreduce_grads", "reduce_grads", "average_grads", "finish_gradient_sync", "finish_grad_sync", "finish_sync"),
+    *("synchronize", "wait_for_gradients", "wait_for_grads", "sync"),
 )
-# The same as a function of the module's wrapper, as some courses' adapters have it.
-SYNC_FUNCTIONS = (
-    "ddp_on_after_backward",
-    "ddp_bucketed_on_after_backward",
-    "ddp_individual_parameters_on_after_backward",
-)
+# What it may call the method that has to come before a step's first forward pass, in order of trial.
+BEGIN_METHODS = ("on_train_batch_start", "on_batch_start", "start_step", "begin_step", "reset", "reset_buckets")
+# Setters that say whether the next backward reduces: what `no_sync` is made of where there is none.
+SYNC_SWITCHES = ("set_require_backward_grad_sync", "set_requires_gradient_sync", "set_grad_sync")
+# The same as a function of the module's wrapper, as some courses' adapters have it. Of ``get_NAME`` come those first
+# that begin with NAME: ``get_ddp_bucketed``, ``ddp_bucketed_on_after_backward``, ``ddp_bucketed_on_train_batch_start``.
+AFTER_BACKWARD, BATCH_START = "_on_after_backward", "_on_train_batch_start"
 FSDP_SYNC_FUNCTIONS = ("fsdp_on_after_backward",)
+# What sets a module's own global state, such as its process group, before anything of it is used; asked for by name.
+STATE_FUNCTIONS = (
+    *("initialize_model_parallel", "init_model_parallel", "init_parallel_state", "initialize_parallel_state"),
+    *("init_tensor_parallel", "init_tp", "setup_tensor_parallel", "init_tp_group", "set_tp_group"),
+    *("set_tensor_parallel_group", "set_process_group", "init_globals", "init_state", "init_parallel"),
+)
 # What sums the gradients of whole parameters under sequence parallelism: a method, or a function of the module.
 SEQUENCE_SYNCS = (
     *("sync_gradients", "sync_grads", "sync_sequence_parallel_gradients", "allreduce_sequence_parallel_gradients"),
@@ -193,7 +213,7 @@ SECONDS_PER_BYTE = (
 # What a parameter may be called. A value is handed over under the first of its names that is asked for.
 SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "mesh": ("comm", "endpoint", "links", "link", "transport", "network"),
-    "rank": ("my_rank", "rank_id", "r", "me", "local_rank", "global_rank"),
+    "rank": ("my_rank", "rank_id", "rankid", "rank_idx", "r", "me", "local_rank", "global_rank"),
     "world_size": (
         *("n", "N", "size", "num_ranks", "nranks", "n_ranks", "ws", "world", "num_processes", "nprocs", "p"),
         *("num_devices", "num_gpus", "n_gpus"),
