@@ -15,10 +15,12 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from conformance import points
 from conformance.checks import Description
 from conformance.collect import SUITE
 from conformance.journal import Gathered, Planned
 from conformance.options import Chosen
+from conformance.rubric import Rubric
 from conformance.ruling import STALE
 from conformance.verdict import Claim, ImplInfo, Record, Result, ScenarioStory, Text, Tier, Verdict
 
@@ -58,6 +60,7 @@ class Run:
     is_whole: bool  # every case of every chosen claim was collected
     about: Mapping[str, Any]  # Record.run
     rootpath: Path
+    rubric: Rubric | None = None
 
 
 def assemble(gathered: Gathered, run: Run) -> Record:
@@ -69,6 +72,7 @@ def assemble(gathered: Gathered, run: Run) -> Record:
     results = _with_blocked(results, list(gathered.planned.values()), run.claims, unloaded)
     results = [_with_hint(result, run.claims, unloaded) for result in results]
     results += [_not_checked(claim, chosen.name) for claim in run.unchecked for chosen in run.impls]
+    names = [chosen.name for chosen in run.impls]
     return Record(
         suite=_suite(run.rootpath),
         run=run.about,
@@ -78,6 +82,8 @@ def assemble(gathered: Gathered, run: Run) -> Record:
         results=tuple(results),
         scenarios=_stories(gathered, results),
         collected=len(gathered.planned) + len(run.unchecked) * len(run.impls),
+        rubric=None if run.rubric is None else points.info(results, names, run.rubric),
+        score={} if run.rubric is None else points.scores(results, names, run.rubric),
     )
 
 

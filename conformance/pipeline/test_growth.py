@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -17,6 +18,7 @@ from conformance.pipeline.judged import Asked, judge_refused, legal
 from conformance.verdict import Tier, Witness
 from impls.reference.pipeline.actions import Schedule
 from impls.reference.pipeline.counts import peak_activations
+from impls.reference.pipeline.simulate import Timeline
 
 EQUAL = [Times(), Times(2, 2, 2)]
 ONE_F_ONE_B = [*EQUAL, Times(1, 2, 1)]
@@ -71,13 +73,31 @@ def _tell_growth(judge: Judge, asked: Sequence[Asked], schedules: Sequence[Sched
         examples=len(schedules),
         data={
             **charts(simulated=plain[0]),
-            "plot": "idle-time",
-            "points": [
-                {"x": one.num_microbatches, "observed": float(each), "formula": float(idle[0][0])}
-                for one, each in zip(asked, idle[0], strict=True)
-            ],
+            **_shares(asked, plain),
         },
     )
+
+
+def _shares(asked: Sequence[Asked], plain: Sequence[Timeline]) -> dict[str, Any]:
+    """The idle share of total time at each M, and the formula's for all M in between."""
+    name, num_ranks = asked[0].name, asked[0].num_ranks
+    counts = [one.num_microbatches for one in asked]
+    idle = IDLE[name].value(num_ranks, Times())
+    work = 3  # F + I + W of a microbatch
+
+    def share(count: int) -> float:
+        return float(Fraction(idle) / (idle + work * count))
+
+    return {
+        "plot": "bubble-share",
+        "label": f"N = {num_ranks}",
+        "line": name,
+        "curve": [[count, share(count)] for count in range(counts[0], counts[-1] + 1)],
+        "points": [
+            {"x": count, "observed": float(done.bubble_share()), "formula": share(count)}
+            for count, done in zip(counts, plain, strict=True)
+        ],
+    }
 
 
 def _judge_peaks(subject: Subject, judge: Judge, asked: Asked, bound: int | Fraction) -> None:
