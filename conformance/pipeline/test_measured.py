@@ -30,6 +30,12 @@ def _many(subject: Subject, judge: Judge, schedule: str, limit: float) -> Perfor
     return perform(subject, judge, schedule, RANKS, MANY, SLOWER * UNIT_S, warm=True)
 
 
+def _points(schedule: str, *done: Performed) -> dict[str, Any]:
+    """For the picture of idle shares: measured, on the model's line."""
+    points = [{"x": one.count, "observed": one.idle_share, "formula": one.model_share} for one in done]
+    return {"plot": "bubble-share", "label": f"N = {RANKS}, measured", "line": schedule, "points": points}
+
+
 @pytest.mark.parametrize(
     "schedule",
     [
@@ -61,5 +67,5 @@ def test_measured_idle_share_falls_with_m_as_that_of_the_model_does(
         observed=percent(many.idle_share),
         witness=Witness.CLOCK,
         message=told,
-        data=many.charts,
+        data=many.charts | _points(schedule, few, many),
     )
