@@ -27,6 +27,7 @@ FAULTS = [
     ("logs_on_rank_zero.py", "mismatch", [0], "# the fault", "collective-in-a-branch"),
     ("exits_with_a_status.py", "hang", [1], "# the fault", "exception-on-one-rank"),
     ("over_the_time_out.py", "late", [1], "# the fault", ""),
+    ("wrapped.py", "hang", [0], "# the fault", "collective-in-a-branch"),
     ("locks_itself.py", "hang", [1], "with lock:", ""),
 ]
 
