@@ -119,9 +119,9 @@ def test_ranks_that_did_the_same_share_a_column_and_the_first_difference_is_mark
     usual = [_call(index) for index in range(6)]
     head, *rows = table({0: usual, 1: usual, 2: [*usual[:4], _call(4, "broadcast")]}, "default")
     assert head.split() == ["ranks", "0,", "1", "rank", "2"]
-    assert [row[:5] for row in rows] == ["   #1", "   #2", "   #3", ">> #4", "   #5"]
+    assert [row[:4] for row in rows] == ["  #1", "  #2", "  #3", "> #4", "  #5"]
     assert rows[3].split().count("broadcast") == 1
-    assert rows[4].rstrip().endswith("-")
+    assert rows[4].rstrip().endswith("nothing")
 
 
 def test_operations_that_a_function_issues_for_several_callers_are_told_by_the_caller() -> None:
