@@ -163,7 +163,7 @@ def test_an_address_of_a_claim_opens_its_card_also_in_a_folded_section(browser: 
 
 def test_a_link_to_a_claim_opens_its_card_also_when_a_filter_hides_it(page: Page) -> None:
     page.fill("#search", "loop.same-init")
-    page.locator("#plot .from a").click()
+    page.locator("#pictures .from a").click()
     expect(page.locator('[id="claim-collectives.ring.bytes"]')).to_be_visible()
 
 
@@ -195,6 +195,81 @@ def test_filters_narrow_the_rows_and_work_together(page: Page) -> None:
     page.click("#clear")
     page.select_option("#truth", "corrected")
     expect(rows).to_have_count(1)
+
+
+def test_the_address_keeps_the_filters(browser: Browser, page: Page, address: str) -> None:
+    page.fill("#search", "rank")
+    page.select_option("#section", "loop")
+    page.select_option("#impl", "mine")
+    page.click('.pick[data-verdict="hangs"]')
+    page.click('.pick[data-verdict="crashes"]')
+    shown = page.locator("#shown").text_content()
+    kept = page.evaluate("location.href")
+    assert kept == f"{address}?q=rank&section=loop&impl=mine&verdict=hangs%2Ccrashes"
+    again = browser.new_page(locale="en-US")
+    again.goto(f"{kept}#claim-loop.construct-broadcast")
+    expect(again.locator("#shown")).to_have_text(str(shown))
+    expect(again.locator("#impl")).to_have_value("mine")
+    expect(again.locator('.pick[data-verdict="hangs"]')).to_have_attribute("aria-pressed", "true")
+    again.close()
+    page.click("#clear")
+    page.wait_for_function("location.search === ''")
+
+
+def test_an_address_of_another_reports_filters_is_no_trap(browser: Browser, address: str) -> None:
+    page = browser.new_page(locale="en-US")
+    page.goto(f"{address}?section=nowhere&impl=nobody&verdict=none&tier=x&changed=1&lang=xx&theme=pink")
+    expect(page.locator("#shown")).to_have_text(f"{len(sample.CLAIMS)} of {len(sample.CLAIMS)} claims shown")
+    page.close()
+
+
+def test_one_implementation_can_be_looked_at_alone(page: Page) -> None:
+    rows = page.locator(".matrix tr.row:visible")
+    page.select_option("#impl", "torch")
+    page.click('.pick[data-verdict="hangs"]')
+    expect(rows).to_have_count(0)
+    page.select_option("#impl", "mine")
+    expect(rows).to_have_count(1)
+    faded = page.locator(".row:visible .cell[data-impl=torch] .chip.aside")
+    assert faded.count() == page.locator(".row:visible .cell[data-impl=torch] .chip").count() > 0
+
+
+def test_what_changed_since_the_baseline_can_be_looked_at_alone(browser: Browser, page: Page, tmp_path: Path) -> None:
+    expect(page.locator("#changed")).to_have_count(0)
+    report = build.build(sample.record())
+    for result in report["results"]:
+        result["before"] = "holds"
+    path = tmp_path / "report.html"
+    path.write_text(html.render(report), encoding="utf-8")
+    page = browser.new_page(locale="en-US")
+    page.goto(f"{path.as_uri()}?impl=reference&section=collectives")
+    rows = page.locator(".matrix tr.row:visible")
+    expect(rows).to_have_count(6)
+    page.click("#changed")
+    expect(rows).to_have_count(1)  # the one without a check, which the made-up baseline has as holding
+    page.close()
+
+
+def test_the_first_thing_to_mend_leads_to_its_card(page: Page) -> None:
+    first = page.locator("#start li", has_text="mine")
+    expect(first.locator(".behind .en")).to_have_text("1 claim waits behind it.")
+    expect(first.locator(".command")).to_contain_text("--claim='collectives.ring.bytes'")
+    first.locator("a").click()
+    expect(page.locator('[id="claim-collectives.ring.bytes"]')).to_be_visible()
+
+
+def test_the_page_says_first_what_was_run(page: Page) -> None:
+    header = page.locator(".provenance")
+    hashes = [info.sha256[:12] for info in sample.record().impls if info.sha256]
+    for fact in ("2.13.0+cpu", "gloo", "3.11.9", "20240229", "41.7 s", *hashes):
+        expect(header).to_contain_text(fact)
+    expect(header.locator(".command code")).to_have_text(str(sample.record().run["command"]))
+
+
+def test_what_is_not_run_is_named_and_found(page: Page) -> None:
+    page.click(".not-run a")
+    expect(page.locator(".matrix tr.row:visible")).to_have_count(5)
+    expect(page.locator('.pick[data-verdict="not-checked"]')).to_have_attribute("aria-pressed", "true")
 
 
 def test_a_filter_shows_rows_of_folded_sections(page: Page) -> None:
