@@ -21,7 +21,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from reports import figures, gantt, pack, plot, rows, score, start, waits
+from reports import figures, gantt, pack, plot, rows, score, start, stories, waits
 from reports.persian import digits, isolated
 
 HERE = Path(__file__).parent
@@ -68,6 +68,7 @@ def render(report: Report) -> str:
         scores=score.scores(report),
         counted=len(score.counted_claims(report)),
         tally=_tally(sections),
+        gallery=stories.gallery(report),
         figures=figures.figures(report),
         plot_size=(plot.WIDTH, plot.HEIGHT, plot.LEFT, plot.RIGHT, plot.TOP, plot.BOTTOM),
         suite_score=score.suite_score(report),

@@ -288,10 +288,24 @@ def test_the_theme_follows_the_system_and_then_the_reader(page: Page) -> None:
 
 def test_a_command_is_copied(page: Page) -> None:
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.locator(".story summary").first.click()
     button = page.locator(".story .copy").first
     button.click()
     expect(button).to_contain_text("Copied")
-    assert page.evaluate("navigator.clipboard.readText()") == sample.SCENARIOS[0].rerun
+    assert page.evaluate("navigator.clipboard.readText()") == sample.SCENARIOS[1].rerun
+
+
+def test_failure_modes_are_found_by_what_is_seen(browser: Browser, page: Page, address: str) -> None:
+    groups = [text.partition(" ")[0] for text in page.locator("#scenarios .sign").all_inner_texts()]
+    assert groups == ["Nothing", "The", "Other"]
+    expect(page.locator(".story-body:visible")).to_have_count(0)
+    page.locator(".story summary", has_text="Losses differ between ranks").click()
+    expect(page.locator(".story-body:visible")).to_contain_text("Broadcast parameters")
+    linked = browser.new_page(locale="en-US")
+    linked.goto(f"{address}#scenario-uneven-batches")
+    expect(linked.locator(".story-body:visible")).to_contain_text("Agree on the number of steps.")
+    expect(linked.get_by_role("img", name="Who waits for whom")).to_be_visible()
+    linked.close()
 
 
 @pytest.mark.parametrize("width", [360, 768, 920, 1280])
