@@ -21,7 +21,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from reports import figures, gantt, pack, plot, rows, score, start, stories, waits
+from reports import figures, gantt, lanes, pack, plot, rows, score, start, stories, waits
 from reports.persian import digits, isolated
 
 HERE = Path(__file__).parent
@@ -45,6 +45,8 @@ def render(report: Report) -> str:
         "alarming": score.ALARMING,
         "gantt_left": gantt.LEFT,
         "gantt_right": gantt.RIGHT,
+        "lanes_left": lanes.LEFT,
+        "lanes_right": lanes.RIGHT,
     }
     card: Any = environment.get_template("cards.html.j2").make_module(shared).card  # type: ignore[attr-defined]  # a macro
     style, script = _static()
@@ -137,6 +139,7 @@ def _environment() -> jinja2.Environment:
         parameters=_parameters,
         alike=rows.ranks_alike,
         gantt=gantt.pictures,
+        lanes=lanes.picture,
     )
     environment.filters.update(drawing=waits.drawing)
     return environment
