@@ -1,4 +1,5 @@
-"""``python -m conformance show NAME-or-PATH``: what Lockstep would take for what. ``… mutants``: check the checks."""
+"""``python -m conformance show NAME-or-PATH``: what Lockstep would take for what. ``… grade FOLDER``: a whole course.
+``… mutants``: check the checks."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from conformance import mutants, showing
+from conformance import grade, mutants, showing
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -16,14 +17,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     show = commands.add_parser("show", help="what an implementation provides, block by block, before any check")
     show.add_argument("impl", metavar="NAME-or-PATH")
+    grading = commands.add_parser("grade", help="every hand-in of a folder: points under a rubric, a matrix and a CSV")
+    grade.add_arguments(grading)
     mutate = commands.add_parser("mutants", help="every mutant against all claims of its block; writes who broke what")
     mutate.epilog = "other options are handed to pytest, e.g. -n 8"
     chosen, others = parser.parse_known_args(arguments)
     if chosen.command == "mutants":
         return _mutants(others)
     if others:
-        show.error(f"unrecognized arguments: {' '.join(others)}")
-    return showing.show(chosen.impl)
+        (grading if chosen.command == "grade" else show).error(f"unrecognized arguments: {' '.join(others)}")
+    return grade.main(chosen) if chosen.command == "grade" else showing.show(chosen.impl)
 
 
 def _mutants(options: Sequence[str]) -> int:

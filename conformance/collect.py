@@ -13,8 +13,10 @@ import pytest
 from conformance.journal import Planned
 from conformance.ledger import LedgerError, UnknownClaim
 from conformance.options import Choice, Chosen, rerun_options
+from conformance.rubric import Rubric
 from conformance.scenarios import ALL
 from conformance.verdict import Tier
+from impls.contract import ENTRIES
 
 SUITE = "suite"  # who answers for a check that examines no implementation (failure modes, models)
 HOME = Path(__file__).resolve().parent
@@ -27,6 +29,7 @@ class Check:
     planned: Planned
     provides: tuple[str, ...]
     chosen: Chosen | None
+    asks: tuple[str, ...] = ()  # `provides`, and names of the contract among the case's parameters
 
 
 CHECK = pytest.StashKey[Check]()
@@ -132,8 +135,12 @@ def _check(item: pytest.Item, choice: Choice, config: pytest.Config) -> Check | 
         rerun=shlex.join(command),
         scenario=None if scenario is None else str(scenario.args[0]),
         despite=tuple(mark.kwargs.get("despite", ())),
+        alone=bool(mark.kwargs.get("alone", False)),
     )
-    return Check(planned=planned, provides=tuple(mark.kwargs.get("provides", ())), chosen=chosen)
+    provides = tuple(mark.kwargs.get("provides", ()))
+    parameters = spec.params.values() if spec is not None else ()
+    named = tuple(value for value in parameters if isinstance(value, str) and value in ENTRIES)
+    return Check(planned=planned, provides=provides, chosen=chosen, asks=provides + named)
 
 
 def _case(item: pytest.Item, impl: str) -> str:
@@ -160,6 +167,8 @@ def _is_told(scenario: str | None, choice: Choice) -> bool:
 
 def _is_chosen(check: Check, choice: Choice, reach: dict[str, frozenset[str]]) -> bool:
     planned = check.planned
+    if choice.rubric is not None and not _is_graded(check, choice.rubric):
+        return False
     if choice.claims is not None and planned.claim not in choice.claims:
         return False
     if choice.scenario is not None and not _is_told(planned.scenario, choice):
@@ -167,6 +176,10 @@ def _is_chosen(check: Check, choice: Choice, reach: dict[str, frozenset[str]]) -
     if choice.mutants is None:
         return True
     return check.chosen is not None and planned.claim in reach.get(check.chosen.name, {planned.claim})
+
+
+def _is_graded(check: Check, rubric: Rubric) -> bool:
+    return check.planned.impl != SUITE and rubric.covers(check.planned.claim, check.planned.tier, check.asks)
 
 
 def _leave_to_killing_cases(items: list[pytest.Item], choice: Choice) -> list[pytest.Item]:

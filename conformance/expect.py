@@ -55,7 +55,7 @@ def same_bits(observed: torch.Tensor, expected: torch.Tensor, what: str = "") ->
     count = int(differs.sum())
     if count == 0:
         return Comparison(matches=True, expected=show(expected), observed=show(observed), error=0.0)
-    where, got, wanted = _first(differs, observed, expected)
+    where, got, wanted = _at(tuple(differs.nonzero()[0].tolist()), observed, expected)
     return Comparison(
         matches=False,
         expected=f"{wanted} at {where}",
@@ -81,12 +81,13 @@ def within(observed: torch.Tensor, expected: torch.Tensor, bound: float, what: s
     if not bool(excess.any()):
         shown = f"largest difference {error:.3g}"
         return Comparison(matches=True, expected=f"at most {bound:.3g}", observed=shown, error=error)
-    where, got, wanted = _first(excess, observed, expected)
+    where, got, wanted = _at(_worst(wide, target), observed, expected)
     return Comparison(
         matches=False,
         expected=f"{wanted} at {where}, within {bound:.3g}",
         observed=f"{got} at {where}, off by {error:.3g}",
-        message=f"{prefix}{int(excess.sum())} of {observed.numel()} elements are outside the bound",
+        message=f"{prefix}{int(excess.sum())} of {observed.numel()} elements are outside the bound, the worst at index "
+        f"{where}",
         error=error,
     )
 
@@ -167,9 +168,16 @@ def _differing_bits(observed: torch.Tensor, expected: torch.Tensor) -> torch.Ten
     return per_byte.any(dim=1).reshape(observed.shape)
 
 
-def _first(mask: torch.Tensor, observed: torch.Tensor, expected: torch.Tensor) -> tuple[str, str, str]:
-    """Index of the first True of the mask, and the two values there."""
-    position = tuple(int(i) for i in mask.nonzero()[0])
+def _worst(wide: torch.Tensor, target: torch.Tensor) -> tuple[int, ...]:
+    """Index of the largest difference; a NaN is larger than any."""
+    import torch
+
+    errors = (wide - target).abs().nan_to_num(nan=math.inf)
+    return tuple(int(i) for i in torch.unravel_index(errors.argmax(), errors.shape))
+
+
+def _at(position: tuple[int, ...], observed: torch.Tensor, expected: torch.Tensor) -> tuple[str, str, str]:
+    """The index as a text, and the two values there."""
     where = str(position[0]) if len(position) == 1 else str(position)
     return where, repr(observed[position].item()), repr(expected[position].item())
 

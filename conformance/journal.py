@@ -29,6 +29,7 @@ class Planned:
     rerun: str
     scenario: str | None = None
     despite: tuple[str, ...] = ()  # needs of the claim whose wrong values cannot show in this case
+    alone: bool = False  # wrong values in this case block no claim that needs this one
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)

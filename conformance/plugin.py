@@ -29,6 +29,7 @@ from conformance.ledger import Ledger, LedgerError
 from conformance.patience import Patience
 from conformance.ruling import Ruling, rule, to_result
 from conformance.state import STATE, State
+from conformance.time_limit import TimeLimit
 from conformance.verdict import ScenarioStory, Verdict
 from fixtures.world.server import inherit
 
@@ -70,7 +71,7 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
 def pytest_configure(config: pytest.Config) -> None:
     """Read the command line; an unknown name ends the run here with exit status 4."""
     config.addinivalue_line(
-        "markers", "claim(id, *, tier, provides, despite): the claim of the ledger that a check examines"
+        "markers", "claim(id, *, tier, provides, despite, alone): the claim of the ledger that a check examines"
     )
     config.addinivalue_line("markers", "scenario(id): the failure mode that a check reproduces")
     choice = options.choose(config)
@@ -162,12 +163,17 @@ def subject(request: pytest.FixtureRequest, worlds: Pool) -> Subject:
     state = request.config.stash[STATE]
     check = request.node.stash[CHECK]
     assert check.chosen is not None
-    description = state.descriptions.get(check.chosen, worlds)
+    limit = state.limits.setdefault(check.planned.impl, TimeLimit(state.choice.time_limit_s))
+    is_late = limit.is_over  # then not even its names are looked up, which would import it
+    nothing = Description(name=check.chosen.name, spec=check.chosen.spec)
+    description = nothing if is_late else state.descriptions.get(check.chosen, worlds)
     patience = state.patience.setdefault((check.planned.impl, check.provides), Patience())
-    found = Subject(description, worlds, patience)
+    found = Subject(description, worlds, patience, limit)
     request.node.stash[DESCRIPTION] = description
     request.node.stash[SUBJECT] = found
-    if (check.planned.impl, check.planned.claim) in state.killed:
+    if is_late:
+        request.node.stash[FOREGONE] = Broken(Verdict.LOST, limit.told("before"))
+    elif (check.planned.impl, check.planned.claim) in state.killed:
         request.node.stash[FOREGONE] = Broken(Verdict.NOT_CHECKED, "this mutant has broken another case of the claim")
     elif description.verdict is not None:
         # A mutant that cannot be imported has not shown that any check sees its fault.

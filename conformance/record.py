@@ -15,10 +15,12 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from conformance import points
 from conformance.checks import Description
 from conformance.collect import SUITE
 from conformance.journal import Gathered, Planned
 from conformance.options import Chosen
+from conformance.rubric import Rubric
 from conformance.ruling import STALE
 from conformance.verdict import Claim, ImplInfo, Record, Result, ScenarioStory, Text, Tier, Verdict
 
@@ -58,6 +60,7 @@ class Run:
     is_whole: bool  # every case of every chosen claim was collected
     about: Mapping[str, Any]  # Record.run
     rootpath: Path
+    rubric: Rubric | None = None
 
 
 def assemble(gathered: Gathered, run: Run) -> Record:
@@ -66,10 +69,10 @@ def assemble(gathered: Gathered, run: Run) -> Record:
     if run.is_whole:
         results = _with_stale_manifests(results, run.descriptions)
     unloaded = {name for name, description in run.descriptions.items() if description.verdict is not None}
-    despite = [planned.despite for planned in gathered.planned.values()]
-    results = _with_blocked(results, despite, run.claims, unloaded)
+    results = _with_blocked(results, list(gathered.planned.values()), run.claims, unloaded)
     results = [_with_hint(result, run.claims, unloaded) for result in results]
     results += [_not_checked(claim, chosen.name) for claim in run.unchecked for chosen in run.impls]
+    names = [chosen.name for chosen in run.impls]
     return Record(
         suite=_suite(run.rootpath),
         run=run.about,
@@ -79,6 +82,8 @@ def assemble(gathered: Gathered, run: Run) -> Record:
         results=tuple(results),
         scenarios=_stories(gathered, results),
         collected=len(gathered.planned) + len(run.unchecked) * len(run.impls),
+        rubric=None if run.rubric is None else points.info(results, names, run.rubric),
+        score={} if run.rubric is None else points.scores(results, names, run.rubric),
     )
 
 
@@ -113,17 +118,19 @@ def _with_stale_manifests(results: list[Result], descriptions: Mapping[str, Desc
 
 
 def _with_blocked(
-    results: list[Result], despite: Sequence[Sequence[str]], claims: Mapping[str, Claim], unloaded: Container[str]
+    results: list[Result], planned: Sequence[Planned], claims: Mapping[str, Claim], unloaded: Container[str]
 ) -> list[Result]:
     """One root cause is one red row. A need blocks where it is broken in the same tier or a more basic one.
 
     Where an implementation could not be loaded, that is the cause of every row, and no row is in another's way.
-    ``despite`` has, for each result, the needs that block it only where they crash or hang.
+    What is planned says, for each result, which needs block it only where they crash or hang, and whether it blocks
+    others only then.
     """
     broken: dict[tuple[str, str], int] = {}
     stopped: dict[tuple[str, str], int] = {}
-    for result in results:
-        for table, counts in ((broken, result.verdict.is_broken), (stopped, result.verdict in _STOPPED)):
+    for result, plan in zip(results, planned, strict=True):
+        stops = result.verdict in _STOPPED
+        for table, counts in ((broken, stops if plan.alone else result.verdict.is_broken), (stopped, stops)):
             if counts:
                 key = (result.impl, result.claim)
                 table[key] = min(table.get(key, len(_RANK)), _RANK[result.tier])
@@ -142,7 +149,7 @@ def _with_blocked(
         message = f"blocked: {need}, which this needs, is broken. {result.message}"
         return dataclasses.replace(result, verdict=Verdict.BLOCKED, blocked_by=need, message=message)
 
-    return [blocked(result, spared) for result, spared in zip(results, despite, strict=True)]
+    return [blocked(result, plan.despite) for result, plan in zip(results, planned, strict=True)]
 
 
 def _first_need(claim: str, claims: Mapping[str, Claim], is_broken: Callable[[str], bool]) -> str | None:

@@ -7,15 +7,15 @@ implementation's folder belongs to that implementation and is in ``sys.modules``
 
 from __future__ import annotations
 
-import difflib
-import itertools
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
+from impls.candidates import Candidate, choose
 from impls.contract import BLOCKS, ENTRIES, Entry
-from impls.definitions import is_library, is_stub, place
+from impls.definitions import is_stub, place
+from impls.devices import NoSuchDevice, without_cuda
 from impls.handover import NotProvided, arguments, cannot_be_called, takes, takes_any_keyword
 from impls.locate import (
     BrokenSyntax,
@@ -26,9 +26,12 @@ from impls.locate import (
     NotPython,
     ProvidesNothing,
     UnknownImplementation,
+    definitions,
+    entries_for,
     locate,
     manifest_of,
 )
+from impls.table import INITIALIZE, MEAN, OP, SPECIAL, unknown_key
 from impls.workshop import Workshop
 
 __all__ = [
@@ -38,6 +41,7 @@ __all__ = [
     "ImplementationError",
     "Kind",
     "Located",
+    "NoSuchDevice",
     "NotProvided",
     "NotPython",
     "ProvidesNothing",
@@ -47,13 +51,17 @@ __all__ = [
     "manifest_of",
 ]
 
+_HAND_INS = (Kind.FILE, Kind.FOLDER, Kind.YOURS)
+_EACH_BY_ITSELF = frozenset({"train_step"})  # a check asks for each schedule's own
+
 
 def load(spec: str) -> Implementation:
     """Import what `spec` names and return it. Raises `ImplementationError`, or whatever the import raises."""
     located = locate(spec)
     workshop = Workshop(located)
     workshop.activate()
-    return Implementation(located, workshop.import_all(), workshop)
+    with without_cuda(located.path):
+        return Implementation(located, workshop.import_all(), workshop)
 
 
 class Implementation:
@@ -68,6 +76,7 @@ class Implementation:
         self.manifest = _manifest(modules)
         self._workshop = workshop
         self._known: dict[str, _Found] = {}
+        self._only: list[str] | None = None
 
     @property
     def blocks(self) -> tuple[str, ...]:
@@ -103,11 +112,45 @@ class Implementation:
         return self._found(name).reason
 
     def remarks(self) -> list[str]:
-        """What was meant to be provided and is not: misspelt or dangling adapters, parameters that nothing fills."""
-        tables = [getattr(module, "adapters", {}) for module in self.modules] + [self.manifest.get("adapters", {})]
-        keys = dict.fromkeys(str(key) for table in tables if isinstance(table, Mapping) for key in table)
-        unknown = [_unknown_key(key) for key in keys if key not in ENTRIES]
-        return [*unknown, *(found.reason for found in map(self._found, ENTRIES) if found.reason and found.was_meant)]
+        """What was meant to be provided and is not, and what was taken otherwise than its author may think."""
+        keys = dict.fromkeys(str(key) for table in self._tables() for key in table)
+        unknown = [unknown_key(key) for key in keys if key not in ENTRIES and key not in SPECIAL]
+        meant = [found.reason for found in map(self._found, ENTRIES) if found.reason and found.was_meant]
+        return [*unknown, *meant, *self._notes()]
+
+    def _notes(self) -> list[str]:
+        """What else was done so that it can be examined: nothing of it is done unasked or unsaid."""
+        stubs = self.located.stubs
+        told = [f"replaced by stubs, as the adapters table asks: {', '.join(stubs)}"] if stubs else []
+        told += self._workshop.skipped
+        told += ["requests for cuda are moved to the CPU (--device-shim)"] if self.located.asked.device_shim else []
+        told += ['the all-reduces are taken to average (op = "mean")'] if self.averages else []
+        return [*told, *(found.note for found in map(self._found, ENTRIES) if found.note)]
+
+    @property
+    def averages(self) -> bool:
+        """Whether the table says that its all-reduces give the mean."""
+        return bool(self._special(OP) == MEAN)
+
+    @property
+    def state_function(self) -> Callable[..., Any] | None:
+        """What the table names to be called before anything else."""
+        name = self._special(INITIALIZE)
+        homes = self.modules if isinstance(name, str) else ()
+        return next((found for home in homes if callable(found := getattr(home, str(name), None))), None)
+
+    def _special(self, key: str) -> Any:
+        return next((table[key] for table in self._tables() if key in table), None)
+
+    def _tables(self) -> list[Mapping[str, Any]]:
+        """The tables of adapters, the one that goes before the others first."""
+        own = [getattr(module, "adapters", {}) for module in self.modules]
+        tables = [self.located.adapters, *own, self.manifest.get("adapters", {})]
+        return [table for table in tables if isinstance(table, Mapping)]
+
+    def why(self, name: str) -> str:
+        """Why what is provided for a name of the contract was taken for it."""
+        return self._found(name).why
 
     def call(self, name: str, further: Mapping[str, Any] | None = None, **available: Any) -> Any:
         """Call what is provided for `name`; `available` are values under the contract's parameter names.
@@ -130,7 +173,8 @@ class Implementation:
         """Call anything of the implementation's; its own NotImplementedError becomes `NotProvided`."""
         self._workshop.activate()
         try:
-            return target(*args, **kwargs)
+            with without_cuda(self.path):
+                return target(*args, **kwargs)
         except NotImplementedError as error:
             if not self._is_own(_innermost_code(error)):
                 raise
@@ -147,15 +191,51 @@ class Implementation:
         return self._known[name]
 
     def _find(self, entry: Entry) -> _Found:
+        if (asked := self._asked_for(entry)) is not None:
+            return asked
         for module in self.modules:
             adapter = getattr(module, "adapters", self.manifest.get("adapters", {}))
             if isinstance(adapter, Mapping) and entry.name in adapter:
                 return self._adapted(module, adapter[entry.name], entry)
-        for spelling, module in itertools.product(entry.spellings, self.modules):
-            value = getattr(module, spelling, None)
-            if value is not None and not is_library(value) and (callable(value) or not entry.orders):
-                return self._described(value, spelling, entry)
-        return _Found(None, "", f"{self.name} has no {entry.name}")
+        choice = choose(entry, self.modules, own_words=self.located.kind in _HAND_INS)
+        if choice.rivals:
+            return _Found(None, "", self._ambiguous(entry, choice.rivals), was_meant=True)
+        if choice.taken is None:
+            return _Found(None, "", f"{self.name} has no {entry.name}")
+        found = self._described(choice.taken.value, choice.taken.spelling, entry)
+        found.why = choice.taken.why
+        if choice.others and entry.name not in _EACH_BY_ITSELF:
+            others = ", ".join(other.told for other in choice.others)
+            ask = f"--impl={self.located.asked.where}:{choice.others[0].spelling}"
+            found.note = f"{entry.name} is {choice.taken.told}; {others} can be examined, too: {ask}"
+        return found
+
+    def _asked_for(self, entry: Entry) -> _Found | None:
+        """What the command line says of this name: the table beside the implementation, or PATH:NAME."""
+        name = self.located.adapters.get(entry.name)
+        stands_for, _, only = self.located.asked.only.rpartition("=")
+        if name is None and only and entry.name in ([stands_for] if stands_for else self._stands_for(only)):
+            name = only
+        if name is None:
+            return None
+        found = self._adapted(self.modules[0], name, entry)
+        found.why = "asked for by its name" if name == only else "the table of adapters"
+        return found
+
+    def _stands_for(self, name: str) -> list[str]:
+        """The names of the contract for which a name stands; as it is asked for, in whatever module it lies."""
+        if self._only is None:
+            nodes = [node for path in self.located.candidates for node in definitions(path, name)]
+            self._only = [entry for node in nodes for entry in entries_for(name, node)]
+        return self._only
+
+    def _ambiguous(self, entry: Entry, rivals: tuple[Candidate, ...]) -> str:
+        names = " and ".join([", ".join(rival.told for rival in rivals[:-1]), rivals[-1].told])
+        return (
+            f"{names} could each be {entry.name}, and nothing tells which is meant: choose with "
+            f'--impl={self.located.asked.where}:{rivals[0].spelling}, or adapters = {{"{entry.name}": '
+            f'"{rivals[0].spelling}"}}'
+        )
 
     def _adapted(self, module: ModuleType, adapter: Any, entry: Entry) -> _Found:
         if not isinstance(adapter, str):
@@ -180,21 +260,15 @@ class Implementation:
 class _Found:
     """What a look-up gave: a value with its spelling, or the reason why there is none."""
 
-    __slots__ = ("reason", "spelling", "value", "was_meant")
+    __slots__ = ("note", "reason", "spelling", "value", "was_meant", "why")
 
     def __init__(self, value: Any, spelling: str, reason: str | None, was_meant: bool = False) -> None:
         self.value = value
         self.spelling = spelling
         self.reason = reason
         self.was_meant = was_meant  # the reason is news to whoever wrote it
-
-
-def _unknown_key(key: str) -> str:
-    """A key of an adapters table that the suite does not look for: a spelling of a name that it does, or a slip."""
-    owner = next((entry.name for entry in ENTRIES.values() if key in entry.aliases), None)
-    near = [owner] if owner else difflib.get_close_matches(key, list(ENTRIES), n=1, cutoff=0.4)
-    meant = f": did you mean {near[0]!r}?" if near else "; the names are those in impls/contract/"
-    return f"the adapters table has {key!r}, which is no name of the contract{meant}"
+        self.why = "the table of adapters"
+        self.note = ""
 
 
 def _manifest(modules: list[ModuleType]) -> dict[str, Any]:

@@ -11,18 +11,24 @@ import difflib
 import hashlib
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from impls.contract import ENTRIES
+from impls.contract.patterns import entries_of
+from impls.contract.spellings import COMMUNICATORS, WRAPPER_METHODS
+from impls.spec import Spec
+from impls.table import STUB, BadTable, names_in, read_file, stubs_in
 
 HOME = Path(__file__).parent
 TORCH = "torch"  # what `--impl` calls the folder torch_native
 _NOT_IMPLEMENTATIONS = frozenset({"template", "mutants", "torch_native", "__pycache__"})
 _NOT_SOURCES = frozenset({"__pycache__", "node_modules", "site-packages", "venv", "build", "dist"})
-_KNOWN_NAMES = frozenset(spelling for entry in ENTRIES.values() for spelling in entry.spellings)
+_OWNERS = {spelling: entry.name for entry in ENTRIES.values() for spelling in entry.spellings}
+_COLLECTIVES = frozenset(spelling for spelling, name in _OWNERS.items() if ENTRIES[name].block == "collectives")
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _SPECIAL_NAMES = frozenset({"adapters", "MANIFEST"})
 
 
@@ -46,7 +52,10 @@ class Located:
     kind: Kind
     module: str  # its dotted name when it lies in `impls`, else empty
     candidates: tuple[Path, ...]  # the files that are imported, in order; names are looked for in them
-    sha256: str  # of all its Python sources
+    sha256: str  # of all its Python sources, and of the table beside it
+    asked: Spec
+    adapters: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # of the file that was named beside it
+    stubs: tuple[str, ...] = ()  # imports that are replaced
 
 
 class ImplementationError(ValueError):
@@ -73,12 +82,40 @@ class BrokenSyntax(ImplementationError):
     """A module that Python cannot compile."""
 
 
+class UnusableTable(ImplementationError):
+    """A file of adapters that cannot be used."""
+
+
 def locate(spec: str) -> Located:
     """The implementation that `spec` names: reference, torch, mutants/NAME, a folder of `impls`, or a path.
 
-    Raises an `ImplementationError` whose text says what was asked for and what exists.
+    What may stand after it is said in `impls.spec`. Raises an `ImplementationError` whose text says what was asked for
+    and what exists.
     """
-    spec = spec.strip()
+    asked = Spec.parse(spec)
+    try:
+        adapters = read_file(asked.adapters) if asked.adapters else {}
+    except BadTable as error:
+        raise UnusableTable(str(error)) from None
+    found = _locate(asked.where, bool(adapters) or bool(asked.only))
+    if asked == found.asked:
+        return found
+    trees = [_parse(path, spec) for path in found.candidates]
+    if asked.only:
+        _assert_defines(asked, trees)
+    table = hashlib.sha256(repr(sorted(adapters.items())).encode()).hexdigest() if adapters else ""
+    return dataclasses.replace(
+        found,
+        name=asked.label,
+        spec=str(asked),
+        sha256=hashlib.sha256((found.sha256 + table).encode()).hexdigest() if table else found.sha256,
+        asked=asked,
+        adapters=adapters,
+        stubs=tuple(dict.fromkeys([*found.stubs, *names_in(adapters.get(STUB))])),
+    )
+
+
+def _locate(spec: str, anything: bool) -> Located:
     dotted = spec.replace("mutants.", "mutants/", 1) if spec.startswith("mutants.") else spec.rstrip("/")
     name = dotted.removeprefix("mutants/")
     if dotted == f"mutants/{name}" and _is_mutant(HOME / "mutants" / f"{name}.py"):
@@ -91,10 +128,10 @@ def locate(spec: str) -> Located:
     if not spec or not path.exists():
         raise UnknownImplementation(_unknown(spec, path))
     if path.is_dir():
-        return _located(spec, spec, path.resolve(), Kind.FOLDER, _inside_impls(path))
+        return _located(spec, spec, path.resolve(), Kind.FOLDER, _inside_impls(path), anything)
     if path.suffix != ".py" or not path.is_file():
         raise NotPython(f"--impl={spec}: {path.name} is not a Python file; give a .py file or a folder with some.")
-    return _located(spec, spec, path.resolve(), Kind.FILE, _inside_impls(path))
+    return _located(spec, spec, path.resolve(), Kind.FILE, _inside_impls(path), anything)
 
 
 def bundled() -> list[str]:
@@ -130,19 +167,68 @@ def manifest_of(located: Located) -> dict[str, Any]:
     return {}
 
 
-def _located(name: str, spec: str, path: Path, kind: Kind, module: str) -> Located:
-    candidates = (path,) if path.is_file() else tuple(_candidates(path, spec))
-    if not any(_provides_something(candidate, spec) for candidate in candidates):
+def _assert_defines(asked: Spec, trees: list[ast.Module]) -> None:
+    """The name that was asked for is there, and stands for something."""
+    entry, _, name = asked.only.rpartition("=")
+    defined = dict(pair for tree in trees for pair in _bound_names(tree.body))
+    if name.partition(".")[0] not in defined:
+        near = difflib.get_close_matches(name, defined, n=1, cutoff=0.4)
+        meant = f" Did you mean {near[0]!r}?" if near else f" It defines {', '.join(sorted(defined)) or 'nothing'}."
+        raise UnknownImplementation(f"--impl={asked.label}: {asked.where} does not define {name!r}.{meant}")
+    if entry and entry not in ENTRIES:
+        near = difflib.get_close_matches(entry, list(ENTRIES), n=1, cutoff=0.4)
+        meant = f" Did you mean {near[0]!r}?" if near else ""
+        raise UnknownImplementation(f"--impl={asked.label}: {entry!r} is no name of the contract.{meant}")
+    if not entry and not entries_for(name, defined[name.partition(".")[0]]):
+        raise UnknownImplementation(
+            f"--impl={asked.label}: nothing in the name {name!r} says what it is. Say which name of the contract it "
+            f"stands for, as in --impl={asked.where}:DataParallel={name}"
+        )
+
+
+def entries_for(name: str, node: ast.stmt | None = None) -> list[str]:
+    """The names of the contract that a definition of this name may stand for, as far as its text tells."""
+    if (listed := _OWNERS.get(name)) is not None:
+        return [listed]
+    if isinstance(node, ast.Assign | ast.AnnAssign):
+        return []  # a variable is taken by a listed name only
+    is_class = isinstance(node, ast.ClassDef) if isinstance(node, _DEFINITIONS) else None
+    found = entries_of(name, is_class)
+    if isinstance(node, ast.ClassDef):
+        methods = {each.name for each in node.body if isinstance(each, ast.FunctionDef)}
+        found += [entry for entry, names in WRAPPER_METHODS.items() if methods & set(names)]
+        if COMMUNICATORS.search(name):
+            found += [_OWNERS[method] for method in sorted(methods & _COLLECTIVES)]
+    return found
+
+
+def definitions(path: Path, name: str) -> list[ast.stmt]:
+    """The statements of a file that bind a name."""
+    return [node for found, node in _bound_names(_parse(path, str(path)).body) if found == name]
+
+
+def _located(name: str, spec: str, path: Path, kind: Kind, module: str, anything: bool = False) -> Located:
+    candidates = (path,) if path.is_file() else tuple(_candidates(path, spec, anything))
+    if not anything and not any(_provides_something(candidate, spec) for candidate in candidates):
         raise ProvidesNothing(
             f"--impl={spec}: {path.name} defines none of the names that are checked, such as ring_allreduce or "
             'DataParallel. Rename, or map yours in a table: adapters = {"ring_allreduce": "my_name"}.'
         )
+    own = kind in (Kind.FILE, Kind.FOLDER, Kind.YOURS)
     return Located(
-        name=name, spec=spec, path=path, kind=kind, module=module, candidates=candidates, sha256=_sha256(path)
+        name=name,
+        spec=spec,
+        path=path,
+        kind=kind,
+        module=module,
+        candidates=candidates,
+        sha256=_sha256(path),
+        asked=Spec(where=spec),
+        stubs=stubs_in([_parse(candidate, spec) for candidate in candidates]) if own else (),
     )
 
 
-def _candidates(folder: Path, spec: str) -> Iterator[Path]:
+def _candidates(folder: Path, spec: str, anything: bool = False) -> Iterator[Path]:
     """``__init__.py``, then those files of the folder that define a name of the contract: others may be scripts."""
     modules = sorted(folder.glob("*.py"))
     if not modules:
@@ -150,27 +236,29 @@ def _candidates(folder: Path, spec: str) -> Iterator[Path]:
     for path in sorted(modules, key=lambda path: not path.stem.startswith("_")):
         if path.stem == "__init__" or (
             not path.stem.startswith(("test_", "conftest", "setup", "__"))
-            and _provides_something(path, spec, star=False)
+            and (anything or _provides_something(path, spec, star=False))
         ):
             yield path
 
 
 def _provides_something(path: Path, spec: str, star: bool = True) -> bool:
-    names = set(_bound_names(_parse(path, spec).body))
-    return bool(names & (_KNOWN_NAMES | _SPECIAL_NAMES)) or (star and "*" in names)
+    names = dict(_bound_names(_parse(path, spec).body))
+    if names.keys() & _SPECIAL_NAMES or (star and "*" in names):
+        return True
+    return any(entries_for(name, node) for name, node in names.items())
 
 
-def _bound_names(body: list[ast.stmt]) -> Iterator[str]:
-    """Names that the statements of a module bind, imports from torch left out."""
+def _bound_names(body: list[ast.stmt]) -> Iterator[tuple[str, ast.stmt]]:
+    """Names that the statements of a module bind, each with its statement; imports from torch left out."""
     for node in body:
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-                yield node.name
+                yield node.name, node
             case ast.Assign() | ast.AnnAssign():
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-                yield from (target.id for target in targets if isinstance(target, ast.Name))
+                yield from ((target.id, node) for target in targets if isinstance(target, ast.Name))
             case ast.ImportFrom() if (node.module or "").partition(".")[0] != "torch":
-                yield from (alias.asname or alias.name for alias in node.names)
+                yield from ((alias.asname or alias.name, node) for alias in node.names)
             case ast.If() | ast.Try() | ast.With():
                 yield from _bound_names([*node.body, *getattr(node, "orelse", [])])
 

@@ -6,11 +6,14 @@ import importlib
 import importlib.util
 import itertools
 import sys
+import traceback
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import ClassVar
 
 from impls.locate import Located
+from impls.stubs import replaced
 
 _serial = itertools.count()
 
@@ -27,10 +30,15 @@ class Workshop:
         below = self._folder.relative_to(self._root).parts
         self._top = self._root / below[0] if below else self._folder  # what lies below it is this implementation's
         self._modules: dict[str, ModuleType] = {}
+        self.skipped: list[str] = []  # what failed beside the files that were asked for, and was left out
         self._prefix = f"lockstep_{next(_serial)}"  # our own name for it: a stem such as `queue` may be taken
 
     def import_all(self) -> list[ModuleType]:
-        """Import the candidates in order."""
+        """Import the candidates in order, with stand-ins for what the table of adapters replaces."""
+        with replaced(self._located.stubs):
+            return self._import_all()
+
+    def _import_all(self) -> list[ModuleType]:
         located = self._located
         if located.module and located.path.is_file():
             return [importlib.import_module(located.module)]
@@ -80,9 +88,34 @@ class Workshop:
             self._make_package()
         if path.stem == "__init__":
             return sys.modules[self._prefix]
-        module = importlib.import_module(f"{self._prefix}.{path.stem}")
+        module = self._past_its_packages(f"{self._prefix}.{path.stem}")
         sys.modules.setdefault(path.stem, module)  # `import ddp` in a sibling means this one
         return module
+
+    def _past_its_packages(self, name: str) -> ModuleType:
+        """Import a module of ours; an ``__init__.py`` above it that fails, as outside of its project, is left out."""
+        while True:
+            try:
+                return importlib.import_module(name)
+            except Exception as error:
+                init = next(self._inits_in(error), None)
+                if init is None:
+                    raise
+                self._leave_out(init, ".".join(init.parent.relative_to(self._root).parts), error)
+
+    def _inits_in(self, error: Exception) -> Iterator[Path]:
+        """The files of packages around this implementation in which an import failed, and not in a file they import."""
+        files = [Path(frame.filename) for frame in traceback.extract_tb(error.__traceback__)]
+        ours = [file for file in files if file.is_relative_to(self._top)]
+        if ours and ours[-1].name == "__init__.py" and ours[-1].parent != self._root:
+            yield ours[-1]
+
+    def _leave_out(self, init: Path, name: str, error: Exception) -> None:
+        package = ModuleType(name)
+        package.__path__ = [str(init.parent)]
+        sys.modules[name] = package
+        told = f"{type(error).__name__}: {error}".strip().splitlines()[0]
+        self.skipped.append(f"{init.parent.name}/{init.name} was left out, as it failed here ({told})")
 
     def _make_package(self) -> None:
         init = self._folder / "__init__.py"
@@ -96,9 +129,12 @@ class Workshop:
             sys.modules[self._prefix] = package
             try:
                 spec.loader.exec_module(package)
-            except BaseException:
+            except BaseException as error:
                 del sys.modules[self._prefix]
-                raise
+                alone = len(self._located.candidates) == 1
+                if alone or not isinstance(error, Exception) or init not in self._inits_in(error):
+                    raise
+                self._leave_out(init, self._prefix, error)
         else:
             package = ModuleType(self._prefix)
             package.__path__ = [str(self._folder)]

@@ -38,7 +38,7 @@ Report = dict[str, Any]
 
 def render(report: Report) -> str:
     """Return the whole page for a report.json that ``build.validate`` accepts."""
-    environment = _environment()
+    templates = environment()
     sections = rows.sections(report)
     every = [row for section in sections for row in section["rows"]]
     shared = {
@@ -48,13 +48,13 @@ def render(report: Report) -> str:
         "lanes_left": lanes.LEFT,
         "lanes_right": lanes.RIGHT,
     }
-    card: Any = environment.get_template("cards.html.j2").make_module(shared).card  # type: ignore[attr-defined]  # a macro
+    card: Any = templates.get_template("cards.html.j2").make_module(shared).card  # type: ignore[attr-defined]  # a macro
     style, script = _static()
-    return environment.get_template("report.html.j2").render(
+    return templates.get_template("report.html.j2").render(
         report=report,
         style=Markup(style),  # our own files, no outside text
         script=Markup(script),
-        policy=_policy(style, script),
+        policy=policy(style, script),
         cards=pack.packed([str(card(row)) for row in every]),
         searched=pack.packed([row["search"] for row in every]),
         verdicts=(*score.ORDER, score.NOT_RUN),
@@ -83,14 +83,19 @@ def render(report: Report) -> str:
 
 
 @functools.cache
+def sheet() -> str:
+    """Return the sheet of all pages, with the Persian letters in it."""
+    style = (HERE / "static" / "report.css").read_text(encoding="utf-8")
+    font = base64.b64encode((HERE / "static" / _FONT).read_bytes()).decode()
+    return style.replace(_FONT, f"data:font/woff2;base64,{font}", 1)
+
+
+@functools.cache
 def _static() -> tuple[str, str]:
     """The sheet, and the script with the page's own texts in both languages."""
-    style = (HERE / "static" / "report.css").read_text(encoding="utf-8")
     script = (HERE / "static" / "report.js").read_text(encoding="utf-8")
-    font = base64.b64encode((HERE / "static" / _FONT).read_bytes()).decode()
-    style = style.replace(_FONT, f"data:font/woff2;base64,{font}", 1)
     texts = json.dumps(messages(), ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
-    return style, script.replace("/* TEXTS */ {}", texts, 1)
+    return sheet(), script.replace("/* TEXTS */ {}", texts, 1)
 
 
 def _tally(sections: list[dict[str, Any]]) -> dict[str, int]:
@@ -102,7 +107,9 @@ def _tally(sections: list[dict[str, Any]]) -> dict[str, int]:
     return counts
 
 
-def _policy(style: str, script: str) -> str:
+def policy(style: str, script: str) -> str:
+    """Return what a page with this style and script may do: run exactly these, and load nothing."""
+
     def allowed(text: str) -> str:
         digest = hashlib.sha256(text.encode()).digest()
         return f"'sha256-{base64.b64encode(digest).decode()}'"
@@ -123,16 +130,17 @@ def messages() -> dict[str, dict[str, str]]:
 
 
 @functools.cache
-def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
+def environment() -> jinja2.Environment:
+    """Return what knows the templates, the page's own texts, and how to write names and figures."""
+    found = jinja2.Environment(
         loader=jinja2.FileSystemLoader(HERE / "templates"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals.update(t=_own_text, plain=_plain_text, told=_attributes, both=both, has=_has_text, cases=_cases)
-    environment.filters.update(
+    found.globals.update(t=_own_text, plain=_plain_text, told=_attributes, both=both, has=_has_text, cases=_cases)
+    found.filters.update(
         anchor=_anchor,
         seconds=_seconds,
         case=case_words,
@@ -141,8 +149,8 @@ def _environment() -> jinja2.Environment:
         gantt=gantt.pictures,
         lanes=lanes.picture,
     )
-    environment.filters.update(drawing=waits.drawing)
-    return environment
+    found.filters.update(drawing=waits.drawing)
+    return found
 
 
 @functools.lru_cache(maxsize=_REMEMBERED)
@@ -152,7 +160,7 @@ def _own_text(key: str, **values: object) -> Markup:
     What is the same everywhere is written in English, with its key for the script, which has both languages. What has
     values, or runs of another direction, is written in both.
     """
-    texts = {language: messages()[language][key].format(**_local(values, language)) for language in LANGUAGES}
+    texts = {language: messages()[language][key].format(**local(values, language)) for language in LANGUAGES}
     if values or isolated(texts["fa"]) != Markup.escape(texts["fa"]):
         return both(texts)
     return Markup('<span data-t="{}">{}</span>').format(key, texts["en"])
@@ -167,7 +175,7 @@ def _cases(verdict: str, count: int) -> Markup:
         word = (
             words["verdict." + verdict] if count == 1 else words.get("several." + verdict, words["verdict." + verdict])
         )
-        texts[language] = words["cases"].format(word=word, **_local({"n": count}, language))
+        texts[language] = words["cases"].format(word=word, **local({"n": count}, language))
     return both(texts)
 
 
@@ -188,7 +196,8 @@ def _has_text(key: str) -> bool:
     return key in messages()["en"]
 
 
-def _local(values: Mapping[str, object], language: str) -> dict[str, object]:
+def local(values: Mapping[str, object], language: str) -> dict[str, object]:
+    """Return ``values`` as a text of this language writes them: whole numbers with its digits."""
     return {
         name: digits(f"{value:,}") if language == "fa" and isinstance(value, int) else value
         for name, value in values.items()

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from conformance.verdict import Verdict
+from conformance.verdict import WORST_FIRST, Verdict
 from reports import score
 
 Report = dict[str, Any]
@@ -211,7 +211,7 @@ def _says_something(cells: list[score.Cell]) -> bool:
 
 
 def _worst_first(results: list[Report]) -> list[Report]:
-    place = {verdict: index for index, verdict in enumerate(score.WORST_FIRST)}
+    place = {verdict: index for index, verdict in enumerate(WORST_FIRST)}
     return sorted(results, key=lambda result: (score.TIERS.index(result["tier"]), place[result["verdict"]]))
 
 

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from conformance.verdict import Tier, Verdict
+from conformance.verdict import WORST_FIRST, Tier, Verdict
 
 Report = dict[str, Any]
 
@@ -20,22 +20,6 @@ SUITE = "suite"  # answers for checks that examine no implementation: failure mo
 NOT_RUN = "not-run"  # the ledger has the claim, this run did not choose it
 TIERS = tuple(tier.value for tier in Tier)
 
-# One verdict for several cases: the first of these that any case has. A case that was not provided beside one that
-# holds leaves the claim holding for what is provided; the cell shows "1 holds, 2 not provided" then.
-WORST_FIRST = (
-    Verdict.SUITE_ERROR,
-    Verdict.LOST,
-    Verdict.CRASHES,
-    Verdict.HANGS,
-    Verdict.VIOLATED,
-    Verdict.BLOCKED,
-    Verdict.DEVIATES,
-    Verdict.REFUSES,
-    Verdict.INCONCLUSIVE,
-    Verdict.HOLDS,
-    Verdict.NOT_PROVIDED,
-    Verdict.NOT_CHECKED,
-)
 ORDER = tuple(verdict.value for verdict in Verdict)  # in which verdicts are drawn: good, broken, then undecided
 BROKEN = frozenset(verdict.value for verdict in Verdict if verdict.is_broken)
 ALARMING = frozenset(verdict.value for verdict in Verdict if not verdict.is_passing) - {Verdict.BLOCKED.value}

@@ -27,6 +27,14 @@ class Start:
     waiting: tuple[str, ...]
     rerun: str
 
+    @property
+    def behind(self) -> str:
+        """How many claims wait, to go on a sentence with; empty where none does."""
+        count = len(self.waiting)
+        if not count:
+            return ""
+        return f"; {count} more claims wait behind it" if count > 1 else "; 1 more claim waits behind it"
+
 
 def start(report: Report, impl: str) -> Start | None:
     """The failure that ``impl`` should look at first; None where nothing of it is in red."""

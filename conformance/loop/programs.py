@@ -6,8 +6,10 @@ They report what is in the module after each step; what is right is decided else
 from __future__ import annotations
 
 import contextlib
+import time
 from contextlib import AbstractContextManager
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -104,7 +106,8 @@ def train(
     """Train from weights that differ between ranks; returns gradients after each step, losses, and the parameters.
 
     ``accumulate`` says how a step with several microbatches runs: "no_sync" (all but the last in it), "each" (a
-    reduction for each of them) or "one-backward" (all forward passes, then one backward). ``rates`` has the learning
+    reduction for each of them), "late-finish" (a backward for each, and one call that finishes) or "one-backward" (all
+    forward passes, then one backward). ``rates`` has the learning
     rate of each step; without it nothing is learnt. After step ``save_after`` the replica is saved, thrown away and
     loaded into a fresh one.
     """
@@ -167,13 +170,42 @@ def _each(ctx: RankContext, built: Any, micro: list[Rows], optimizer: Any, loss:
     return total
 
 
+AHEAD_S = 0.5  # how long the last rank lets the others go ahead: those that reduce in backward() wait for it anyhow
+
+
+def _late_finish(ctx: RankContext, built: Any, micro: list[Rows], optimizer: Any, loss: Any) -> float:
+    """The other ranks are through with the last backward before the last rank begins with its first.
+
+    So what they sent in the one before is still under way while the next one adds to the same gradients. On the last
+    rank nothing is under way between two of them: else both errors may cancel out.
+    """
+    signs = [ctx.rendezvous_file() for _ in range(ctx.world_size)]
+    is_last = ctx.rank == ctx.world_size - 1
+    total = 0.0
+    if is_last:
+        _wait_for(signs[:-1], AHEAD_S)
+    for x, target in micro:
+        total += _backward(loss(built(x), target))
+        if is_last:
+            ctx.settle(AHEAD_S)
+    signs[ctx.rank].touch()
+    built.finish(optimizer)
+    return total
+
+
+def _wait_for(files: list[Path], limit_s: float) -> None:
+    until = time.monotonic() + limit_s
+    while not all(file.exists() for file in files) and time.monotonic() < until:
+        time.sleep(0.001)
+
+
 def _one_backward(ctx: RankContext, built: Any, micro: list[Rows], optimizer: Any, loss: Any) -> float:
     total = _backward(sum(loss(built(x), target) for x, target in micro))
     built.finish(optimizer)
     return total
 
 
-_ACCUMULATE = {"no_sync": _with_no_sync, "each": _each, "one-backward": _one_backward}
+_ACCUMULATE = {"no_sync": _with_no_sync, "each": _each, "late-finish": _late_finish, "one-backward": _one_backward}
 
 
 def _backward(loss: Any) -> float:
@@ -196,7 +228,7 @@ def bag(
     for step in range(steps):
         built.module.zero_grad(set_to_none=True)
         weights = [ctx.world_size * weight for weight in models.coefficients(shapes, 100 * step + ctx.rank)]
-        built(weights, used[ctx.rank]).backward()
+        built(models.of_those_used(weights, used[ctx.rank])).backward()
         built.finish()
         found.append(gradients(built.module))
     return found

@@ -100,6 +100,15 @@ def test_accumulated_gradients_are_those_of_all_microbatches(
 
 @claim("loop.mean", tier="contract", provides=WRAPPED)
 @pytest.mark.parametrize("world_size", [2, 3])
+def test_backward_passes_that_come_before_one_finish_are_all_counted_once(
+    subject: Subject, judge: Judge, world_size: int
+) -> None:
+    data = single.batches(17, world_size, micro=2, steps=1)
+    _several_steps(subject, judge, world_size, data, model="mlp", accumulate="late-finish")
+
+
+@claim("loop.mean", tier="contract", provides=WRAPPED)
+@pytest.mark.parametrize("world_size", [2, 3])
 @pytest.mark.parametrize("model", ["mlp", "shared"])
 def test_several_forward_passes_before_one_backward_are_reduced_together(
     subject: Subject, judge: Judge, model: str, world_size: int

@@ -21,23 +21,17 @@ SIMULATED = {
     "bubble_dualpipe": "dualpipe",
     "bubble_dualpipev": "dualpipev",
 }
+CLAIMS = {
+    "bubble_fraction": "pipeline.gpipe.bubble",
+    "bubble_1f1b": "pipeline.simulators.1f1b",
+    "bubble_zero_bubble": "pipeline.simulators.zb",
+    "bubble_dualpipe": "pipeline.simulators.dualpipe",
+    "bubble_dualpipev": "pipeline.simulators.dualpipev",
+}
 
 
-def _each(*, tier: Tier = Tier.CORE) -> list[object]:
-    return [
-        pytest.param("bubble_fraction", marks=claim("pipeline.gpipe.bubble", tier=tier, provides=["bubble_fraction"])),
-        pytest.param("bubble_1f1b", marks=claim("pipeline.simulators.1f1b", tier=tier, provides=["bubble_1f1b"])),
-        pytest.param(
-            "bubble_zero_bubble",
-            marks=claim("pipeline.simulators.zb", tier=tier, provides=["bubble_zero_bubble"]),
-        ),
-        pytest.param(
-            "bubble_dualpipe", marks=claim("pipeline.simulators.dualpipe", tier=tier, provides=["bubble_dualpipe"])
-        ),
-        pytest.param(
-            "bubble_dualpipev", marks=claim("pipeline.simulators.dualpipev", tier=tier, provides=["bubble_dualpipev"])
-        ),
-    ]
+def _each(*, tier: Tier = Tier.CORE, alone: bool = False) -> list[object]:
+    return [pytest.param(name, marks=claim(of, tier=tier, provides=[name], alone=alone)) for name, of in CLAIMS.items()]
 
 
 def _expected(name: str, num_ranks: int, num_microbatches: int) -> Fraction:
@@ -86,7 +80,7 @@ def test_share_is_so_for_drawn_sizes(subject: Subject, judge: Judge, name: str) 
     )
 
 
-@pytest.mark.parametrize("name", _each(tier=Tier.CONTRACT))
+@pytest.mark.parametrize("name", _each(tier=Tier.CONTRACT, alone=True))
 def test_illegal_sizes_are_refused(subject: Subject, judge: Judge, name: str) -> None:
     bubble = BUBBLES[name]
     judge_refused(subject, judge, [Asked(name, *size) for size in bubble.refused], rule=bubble.rule, numbers=True)

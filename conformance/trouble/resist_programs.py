@@ -88,7 +88,7 @@ def steps_with(ctx: RankContext, shapes: Shapes, used_by_step: Sequence[Sequence
     found = []
     for step, by_rank in enumerate(used_by_step):
         built.module.zero_grad(set_to_none=True)
-        built(_weights(ctx, shapes, step), by_rank[ctx.rank]).backward()
+        built(models.of_those_used(_weights(ctx, shapes, step), by_rank[ctx.rank])).backward()
         built.finish()
         found.append(loop.gradients(built.module))
     return found
@@ -105,15 +105,14 @@ def _weights(ctx: RankContext, shapes: Shapes, seed: int) -> list[Tensor]:
 def accumulate(ctx: RankContext, shapes: Shapes, num_microbatches: int) -> dict[str, Any]:
     """One step of a `models.Bag`; all microbatches but the last deferred in the implementation's own way."""
     built = loop.replica(ctx, models.Bag(shapes, [False] * len(shapes)))
-    used = [True] * len(shapes)
     weights = [_weights(ctx, shapes, number) for number in range(num_microbatches)]
     ctx.mark("step-begin", "0")
     with _deferred(built):
         ctx.mark(f"{INSIDE}-begin")
         for early in weights[:-1]:
-            built(early, used).backward()
+            built(early).backward()
         ctx.mark(f"{INSIDE}-end")
-    loss = built(weights[-1], used)
+    loss = built(weights[-1])
     with ctx.window(window(0)):
         loss.backward()
         ctx.mark("backward-end")

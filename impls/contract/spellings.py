@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 # Functions and classes that run one schedule of a pipeline each.
@@ -30,7 +31,7 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "ring_allgather": ("ring_all_gather", "allgather_ring", "all_gather_ring"),
     "ring_reduce_scatter": ("ring_reducescatter", "reduce_scatter_ring"),
     "tree_broadcast": ("broadcast_tree", "binomial_broadcast"),
-    "all_reduce": ("allreduce", "my_all_reduce", "my_allreduce"),
+    "all_reduce": ("allreduce", "my_all_reduce", "my_allreduce", "allreduce_inplace", "all_reduce_inplace"),
     "all_gather": ("allgather", "my_all_gather", "my_allgather"),
     "reduce_scatter": ("reducescatter", "my_reduce_scatter"),
     "broadcast": ("bcast", "my_broadcast"),
@@ -148,18 +149,37 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     ),
 }
 
+# Names of one entry that belong together: the first that is there is taken, and each can be asked for by its own.
+FAMILIES: Mapping[str, tuple[str, ...]] = {
+    "DataParallel": ("get_ddp", "get_ddp_individual_parameters", "get_ddp_bucketed"),
+    "train_step": tuple(name for names in SCHEDULE_FUNCTIONS.values() for name in names),
+}
+# Methods by which a class of any name is known for what it is.
+WRAPPER_METHODS: Mapping[str, tuple[str, ...]] = {"DataParallel": ("finish_gradient_synchronization",)}
+# Classes whose methods are collectives.
+COMMUNICATORS = re.compile(r"[Cc]omm(unicator|unication|s|$|[A-Z])|Collective|AllReduce|ProcessMesh")
+
 # What a wrapper may call the method that ends a step's gradient reduction, in order of trial.
 SYNC_METHODS = (
     *("sync_grads", "sync_gradients", "finish_gradient_synchronization", "synchronize_gradients", "on_after_backward"),
     *("average_gradients", "all_reduce_gradients", "allreduce_gradients", "reduce_gradients", "all_reduce_grads"),
+    *("allreduce_grads", "reduce_grads", "average_grads", "finish_gradient_sync", "finish_grad_sync", "finish_sync"),
+    *("synchronize", "wait_for_gradients", "wait_for_grads", "sync"),
 )
-# The same as a function of the module's wrapper, as some courses' adapters have it.
-SYNC_FUNCTIONS = (
-    "ddp_on_after_backward",
-    "ddp_bucketed_on_after_backward",
-    "ddp_individual_parameters_on_after_backward",
-)
+# What it may call the method that has to come before a step's first forward pass, in order of trial.
+BEGIN_METHODS = ("on_train_batch_start", "on_batch_start", "start_step", "begin_step", "reset", "reset_buckets")
+# Setters that say whether the next backward reduces: what `no_sync` is made of where there is none.
+SYNC_SWITCHES = ("set_require_backward_grad_sync", "set_requires_gradient_sync", "set_grad_sync")
+# The same as a function of the module's wrapper, as some courses' adapters have it. Of ``get_NAME`` come those first
+# that begin with NAME: ``get_ddp_bucketed``, ``ddp_bucketed_on_after_backward``, ``ddp_bucketed_on_train_batch_start``.
+AFTER_BACKWARD, BATCH_START = "_on_after_backward", "_on_train_batch_start"
 FSDP_SYNC_FUNCTIONS = ("fsdp_on_after_backward",)
+# What sets a module's own global state, such as its process group, before anything of it is used; asked for by name.
+STATE_FUNCTIONS = (
+    *("initialize_model_parallel", "init_model_parallel", "init_parallel_state", "initialize_parallel_state"),
+    *("init_tensor_parallel", "init_tp", "setup_tensor_parallel", "init_tp_group", "set_tp_group"),
+    *("set_tensor_parallel_group", "set_process_group", "init_globals", "init_state", "init_parallel"),
+)
 # What sums the gradients of whole parameters under sequence parallelism: a method, or a function of the module.
 SEQUENCE_SYNCS = (
     *("sync_gradients", "sync_grads", "sync_sequence_parallel_gradients", "allreduce_sequence_parallel_gradients"),
@@ -184,10 +204,16 @@ COUNT_PARAMETERS = (
 )
 STAGE_LIST_PARAMETERS = ("stages", "modules", "stage_modules", "model_chunks")  # a list, also of one module
 
+# Names of a bandwidth's inverse, by which there is no doubt; beta is used for either.
+SECONDS_PER_BYTE = (
+    *("inv_bw", "inv_bandwidth", "inverse_bandwidth", "seconds_per_byte", "s_per_byte", "sec_per_byte", "byte_time"),
+    *("time_per_byte", "beta_inv"),
+)
+
 # What a parameter may be called. A value is handed over under the first of its names that is asked for.
 SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "mesh": ("comm", "endpoint", "links", "link", "transport", "network"),
-    "rank": ("my_rank", "rank_id", "r", "me", "local_rank", "global_rank"),
+    "rank": ("my_rank", "rank_id", "rankid", "rank_idx", "r", "me", "local_rank", "global_rank"),
     "world_size": (
         *("n", "N", "size", "num_ranks", "nranks", "n_ranks", "ws", "world", "num_processes", "nprocs", "p"),
         *("num_devices", "num_gpus", "n_gpus"),
@@ -284,7 +310,7 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "latency_s": ("latency", "alpha", "lat", "latency_seconds", "intra_latency_s", "inside_latency_s"),
     "bandwidth": (
         *("bw", "beta", "bandwidth_bytes_per_s", "bytes_per_s", "bytes_per_second", "intra_bandwidth"),
-        *("inside_bandwidth",),
+        *("inside_bandwidth", *SECONDS_PER_BYTE),
     ),
     "between_latency_s": ("inter_latency_s", "inter_latency", "inter_node_latency_s", "inter_node_latency"),
     "between_bandwidth": ("inter_bandwidth", "inter_node_bandwidth", "inter_bw"),
@@ -298,6 +324,34 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "out_features": ("out_dim", "output_size", "d_out", "out_size", "n_out", "output_dim", "nout"),
     "bias": ("use_bias", "add_bias", "has_bias", "bias_shard", "b"),
     "weight": ("w", "W", "weight_shard", "local_weight", "kernel"),
+    "up_weight": (
+        "w1",
+        "W1",
+        "w_1",
+        "weight1",
+        "weight_1",
+        "w_up",
+        "up_w",
+        "fc1_weight",
+        "w_in",
+        "A",
+        "A_shard",
+        "w1_shard",
+    ),
+    "up_bias": ("b1", "B1", "b_1", "bias1", "bias_1", "b_up", "up_b", "fc1_bias", "b_in", "b1_shard"),
+    "down_weight": (
+        *("w2", "W2", "w_2", "weight2", "weight_2", "w_down", "down_w", "fc2_weight", "w_out", "B", "B_shard"),
+        "w2_shard",
+    ),
+    "down_bias": ("b2", "B2", "b_2", "bias2", "bias_2", "b_down", "down_b", "fc2_bias", "b_out"),
+    "q_weight": ("wq", "Wq", "w_q", "W_q", "W_Q", "WQ", "wq_shard", "q_proj_weight", "weight_q"),
+    "q_bias": ("bq", "b_q", "q_proj_bias", "bias_q"),
+    "k_weight": ("wk", "Wk", "w_k", "W_k", "W_K", "WK", "wk_shard", "k_proj_weight", "weight_k"),
+    "k_bias": ("bk", "b_k", "k_proj_bias", "bias_k"),
+    "v_weight": ("wv", "Wv", "w_v", "W_v", "W_V", "WV", "wv_shard", "v_proj_weight", "weight_v"),
+    "v_bias": ("bv", "b_v", "v_proj_bias", "bias_v"),
+    "out_weight": ("wo", "Wo", "w_o", "W_o", "W_O", "WO", "wo_shard", "o_proj_weight", "out_proj_weight", "weight_o"),
+    "out_bias": ("bo", "b_o", "o_proj_bias", "out_proj_bias", "bias_o"),
     "num_embeddings": ("vocab_size", "n_vocab", "num_emb", "vocabulary_size", "vocab"),
     "embedding_dim": ("embed_dim", "emb_dim", "d_model", "hidden_size", "dim", "width", "n_embd", "d", "hidden"),
     "hidden_size": ("d_model", "dim", "embed_dim", "width", "n_embd", "d", "in_features", "model_dim"),
@@ -311,9 +365,10 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "device_mesh": ("tp_mesh",),
 }
 
-# Further orders of parameters, for functions whose parameters have names that nobody knows; the Protocol's comes first.
+# What else is offered under a name; of a function without names the longest order is taken, the Protocol's first.
 FURTHER_ORDERS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "shard_gradients": (("local_grad", "chunks"),),
+    **dict.fromkeys(("ShardedOptimizer", "Zero2Optimizer", "MixedPrecision"), (("optimizer",),)),
     "tree_broadcast": (("tensor", "src", "group"),),
     "train_step": (  # all that a pipeline may ask for beside the contract's own
         (

@@ -47,6 +47,22 @@ def test_bound_is_shown_beside_the_error(observed, bound, matches):
     assert "0.01" in found.expected
 
 
+@pytest.mark.parametrize(
+    ("values", "where", "error"),
+    [([1.5, 9.0, 1.5], "1", "8"), ([1.5, math.nan, 9.0], "1", "inf"), ([1.0, 1.0, -7.0], "2", "8")],
+)
+def test_the_element_that_is_shown_is_the_one_with_the_largest_error(values, where, error):
+    found = expect.within(torch.tensor(values), torch.ones(3), 0.25)
+    assert found.expected == f"1.0 at {where}, within 0.25"
+    assert found.observed == f"{values[int(where)]} at {where}, off by {error}"
+    assert found.message.endswith(f"the worst at index {where}")
+
+
+def test_a_single_number_has_no_index():
+    found = expect.within(torch.tensor(3.0), torch.tensor(1.0), 0.25)
+    assert (found.expected, found.observed) == ("1.0 at (), within 0.25", "3.0 at (), off by 2")
+
+
 def test_ranks_that_differ_from_rank_0_are_named():
     found = expect.ranks_agree([torch.zeros(2), torch.zeros(2), torch.ones(2), torch.ones(2)], "the sum")
     assert not found.matches

@@ -1,0 +1,22 @@
+"""One all-reduce for each parameter once backward is through; a parameter without gradient here counts as zeros."""
+
+import torch
+import torch.distributed as dist
+
+
+class MinimalDDP(torch.nn.Module):
+    def __init__(self, module):
+        super().__init__()
+        self.module = module
+        for value in (*module.parameters(), *module.buffers()):
+            dist.broadcast(value.data, src=0)
+
+    def forward(self, *inputs, **kwargs):
+        return self.module(*inputs, **kwargs)
+
+    def finish_gradient_synchronization(self):
+        for p in self.module.parameters():
+            if p.requires_grad:
+                p.grad = torch.zeros_like(p) if p.grad is None else p.grad
+                dist.all_reduce(p.grad)
+                p.grad /= dist.get_world_size()
