@@ -194,6 +194,7 @@ class Result:
     unit: str = ""
     witness: str = ""
     examples: int = 0
+    world_sizes: tuple[int, ...] = ()  # on which it was tried
     data: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     hint: Text = Text(en="", fa="")
     blocked_by: str | None = None

@@ -308,15 +308,18 @@ def test_failure_modes_are_found_by_what_is_seen(browser: Browser, page: Page, a
     linked.close()
 
 
-@pytest.mark.parametrize("width", [360, 768, 920, 1280])
-@pytest.mark.parametrize("language", ["en", "fa"])
-def test_nothing_is_wider_than_the_screen(page: Page, width: int, language: str) -> None:
-    page.set_viewport_size({"width": width, "height": 800})
-    if language == "fa":
+def test_nothing_is_wider_than_the_screen_in_either_language(page: Page) -> None:
+    page.eval_on_selector_all(".open, .story > summary", "all => all.forEach(button => button.click())")
+    expect(page.locator(".card-row .card")).to_have_count(len(sample.CLAIMS))
+    page.eval_on_selector_all("details", "all => all.forEach(one => { one.open = true; })")
+    found = {}
+    for language in ("en", "fa"):
+        expect(page.locator("html")).to_have_attribute("lang", language)
+        for width in (360, 768, 920, 1280):
+            page.set_viewport_size({"width": width, "height": 800})
+            found[language, width] = page.evaluate("document.documentElement.scrollWidth")
         page.click("#language")
-    for button in page.locator(".open:visible").all():
-        button.click()
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert {place: wide for place, wide in found.items() if wide > place[1]} == {}
 
 
 @pytest.mark.parametrize("width", [360, 1280])

@@ -85,6 +85,15 @@ def test_a_broken_case_is_always_shown_by_itself(verdict: str) -> None:
     assert [len(bundle.results) for bundle in rows.bundles(results(*broken))] == [1, 1]
 
 
+def test_the_card_has_the_worlds_and_the_smallest_failing_example() -> None:
+    message = "a chunk is missing\n  rank 1: 3 of 4\nfalsified by (3, 4) (example 7 and smaller)"
+    broken = sample.result("loop.step", "mine", Verdict.VIOLATED, case="drawn", message=message, world_sizes=(2, 3))
+    page = whole(html.render(report(broken)))
+    assert 'Smallest failing example</span></p><pre dir="ltr" tabindex="0">(3, 4) (example 7 and smaller)</pre>' in page
+    assert '<pre dir="ltr" tabindex="0">  rank 1: 3 of 4</pre>' in page
+    assert '<b dir="ltr">2, 3</b>' in page
+
+
 def test_a_case_with_a_timeline_keeps_its_own_link() -> None:
     page = whole(html.render(report(holds(2, timeline="a.trace.json"), holds(3, timeline="b.trace.json"))))
     assert 'href="traces/a.trace.json"' in page
