@@ -146,7 +146,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     if written.report is not None:
         terminalreporter.section("Result")
         for line in closing.lines(written.report, _files(written, config), paper.columns()):
-            terminalreporter.write_line(line)
+            terminalreporter.write_line(line, bold=line.startswith("start here"))
 
 
 def _baseline(config: pytest.Config) -> build.Report | None:
