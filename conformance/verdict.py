@@ -236,6 +236,7 @@ class ScenarioStory:
     evidence: tuple[str, ...] = ()  # lines a witness produced, in order
     waiting: Waiting | None = None  # for the report's drawing
     rerun: str = ""
+    sign: str = ""  # what is seen first, one word: the gallery is sorted by it
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

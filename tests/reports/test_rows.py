@@ -1,6 +1,10 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -91,6 +95,29 @@ def test_commands_that_would_be_too_long_together_are_one() -> None:
     many = [holds(number) for number in range(100)]
     [bundle] = rows.bundles(results(*many))
     assert bundle.command == many[0].rerun
+
+
+def test_options_of_all_cases_are_written_once_and_other_options_keep_cases_apart() -> None:
+    rerun = "pytest 'test_x.py::test_ring[{}]' --impl='my ddp.py' --report=reports/rerun"
+    [bundle] = rows.bundles(results(*(holds(n, rerun=rerun.format(n)) for n in (2, 3))))
+    assert bundle.command == (
+        "pytest 'test_x.py::test_ring[2]' 'test_x.py::test_ring[3]' '--impl=my ddp.py' --report=reports/rerun"
+    )
+    [bundle] = rows.bundles(results(holds(2, rerun=rerun.format(2)), holds(3, rerun="pytest x --impl=other")))
+    assert bundle.command == rerun.format(2)
+
+
+def test_a_command_for_several_cases_is_one_that_pytest_takes() -> None:
+    cases = [
+        f"'conformance/choose/test_memory.py::{case}[reference]'"
+        for case in ("test_what_fits_on_a_device_is_replicated", "test_activations_count_as_well")
+    ]
+    rerun = "pytest {} --report=reports/rerun"
+    [bundle] = rows.bundles(results(*(holds(n, rerun=rerun.format(case)) for n, case in enumerate(cases))))
+    command = [sys.executable, "-m", *shlex.split(bundle.command), "--collect-only", "-q"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2])
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("[reference]") == 2
 
 
 def test_a_command_with_an_open_quote_is_kept_as_it_is() -> None:
