@@ -104,7 +104,7 @@ class Judge:
             unit=unit,
             message=said,
             examples=examples,
-            data=dict(data or {}),
+            data={**(data or {}), **({"pattern": dict(comparison.pattern)} if comparison.pattern else {})},
         )
         if not comparison.matches:
             raise Broken(Verdict.VIOLATED, said or _odd(evidence), evidence=evidence, outcomes=outcomes)

@@ -22,6 +22,7 @@ from conformance.journal import Gathered, Planned
 from conformance.options import Chosen
 from conformance.rubric import Rubric
 from conformance.ruling import STALE
+from conformance.signatures import signature
 from conformance.verdict import Claim, ImplInfo, Record, Result, ScenarioStory, Text, Tier, Verdict
 
 DIED = "the worker process that ran this check died before it could say"
@@ -70,7 +71,8 @@ def assemble(gathered: Gathered, run: Run) -> Record:
         results = _with_stale_manifests(results, run.descriptions)
     unloaded = {name for name, description in run.descriptions.items() if description.verdict is not None}
     results = _with_blocked(results, list(gathered.planned.values()), run.claims, unloaded)
-    results = [_with_hint(result, run.claims, unloaded) for result in results]
+    named = _signatures(results)
+    results = [_with_hint(result, run.claims, unloaded, named) for result in results]
     results += [_not_checked(claim, chosen.name) for claim in run.unchecked for chosen in run.impls]
     names = [chosen.name for chosen in run.impls]
     return Record(
@@ -165,12 +167,25 @@ def _first_need(claim: str, claims: Mapping[str, Claim], is_broken: Callable[[st
     return found
 
 
-def _with_hint(result: Result, claims: Mapping[str, Claim], unloaded: Container[str]) -> Result:
+def _signatures(results: Iterable[Result]) -> dict[tuple[str, str], Text]:
+    """By implementation and claim, the fault that its numbers name."""
+    groups: dict[tuple[str, str], list[Result]] = {}
+    for result in results:
+        groups.setdefault((result.impl, result.claim), []).append(result)
+    found = {key: signature(group) for key, group in groups.items()}
+    return {key: text for key, text in found.items() if text is not None}
+
+
+def _with_hint(
+    result: Result, claims: Mapping[str, Claim], unloaded: Container[str], named: Mapping[tuple[str, str], Text]
+) -> Result:
     """The claim's own hint is about wrong values; one that stopped before it gave any needs another."""
     if not result.verdict.is_broken or result.claim not in claims:
         return result
     own = claims[result.claim].hint_for(result.case)
     hint = FIX_THE_IMPORT if result.impl in unloaded else HINTS.get(result.verdict, own)
+    if result.verdict is Verdict.VIOLATED and (sign := named.get((result.impl, result.claim))) is not None:
+        hint = Text(en=f"{sign.en} {hint.en}", fa=f"{sign.fa} {hint.fa}")
     return dataclasses.replace(result, hint=hint)
 
 
