@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import io
+import signal
 import sys
 from collections.abc import Sequence
 
-from reports import compare_command
+from reports import compare_command, merge_command, show_command
 from reports.files import CannotWrite
 from reports.reading import InvalidReport
 from reports.trouble import Unusable
 
 UNUSABLE = 2  # exit status of every command for what it cannot read, compare, find or write
-COMMANDS = (compare_command,)
+COMMANDS = (compare_command, merge_command, show_command)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -27,10 +29,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (InvalidReport, CannotWrite, Unusable) as error:
         print(f"python -m reports {options.command}: {error}", file=sys.stderr)
         return UNUSABLE
-    except BrokenPipeError:  # the reader has seen enough: `| head`
-        sys.stderr.close()
-        return 0
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` ends this like any other tool
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal may lack a letter
     sys.exit(main())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from conformance.verdict import WORST_FIRST, Verdict
+from conformance.verdict import Verdict
 from reports import paper, score
 from reports.start import Start, starts
 
@@ -13,8 +13,6 @@ Report = dict[str, Any]
 
 MAX_LINES = 10
 IMPLS = 4  # with more, the others are counted
-# What a reader looks for first.
-_ORDER = (*(verdict for verdict in WORST_FIRST if not verdict.is_passing), *WORST_FIRST)
 
 
 def lines(report: Report, files: Sequence[str], room: int) -> list[str]:
@@ -30,7 +28,7 @@ def _counts(report: Report, room: int) -> Iterator[str]:
     margin = min(max((paper.width(paper.line(name)) for name in shown), default=0), room // 3)
     for name in shown:
         counts = report["summary"].get(name, {})
-        told = ", ".join(f"{counts[v.value]:,} {v.value}" for v in dict.fromkeys(_ORDER) if counts.get(v.value))
+        told = ", ".join(f"{count:,} {verdict}" for verdict, count in score.ordered(counts))
         label = paper.clipped(paper.line(name), margin)
         yield paper.clipped(f"{label}{' ' * (margin - paper.width(label))}  {told or 'nothing ran'}", room)
     if len(names) > len(shown):
@@ -47,7 +45,7 @@ def _start(report: Report, room: int) -> Iterator[str]:
         return
     first = max(found, key=_weight)  # of equals the first
     sentence = f"start here: {first.claim['id']} {first.verdict} ({first.impl}, {first.tier}){first.behind}"
-    yield paper.clipped(paper.line(sentence), room)
+    yield from (paper.clipped(part, room) for part in paper.wrapped(paper.line(sentence), room)[:2])
     yield f"            {paper.line(first.rerun)}"
 
 

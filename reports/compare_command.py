@@ -6,8 +6,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from reports import compare_text, paper, reading, score
+from reports import compare_text, paper, reading, score, tables_html
 from reports.compare import compare
+from reports.files import refuse_to_replace, write_whole
 from reports.trouble import Unusable
 
 _EPILOG = """\
@@ -38,9 +39,15 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Compare, print, and return the exit status."""
+    if options.html is not None:
+        sources = (path / reading.FILE_NAME if path.is_dir() else path for path in (options.old, options.new))
+        refuse_to_replace([options.html], sources)
     old, new = reading.load(options.old), reading.load(options.new)
     found = compare(old, new, _renamed(options.impl, old, new))
-    print(compare_text.text(found, paper.columns(), everything=options.all), end="")
+    print(compare_text.text(found, paper.columns(), everything=options.all), end="", flush=True)
+    if options.html is not None:
+        write_whole(options.html, tables_html.compared(found))
+        print(f"\nwritten: {paper.line(options.html)}")
     return found.exit_status
 
 

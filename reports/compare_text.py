@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 
 from reports import paper, score
 from reports.compare import Change, Comparison, Kind
 
 LISTED = 12  # claims of one kind; more are counted
-# Said in one line each: there is nothing to mend.
-COUNTED = (Kind.SAME,)
 ABOUT = {
     Kind.REGRESSED: "what passed is broken, or is no longer there",
     Kind.FIXED: "was broken and holds",
@@ -35,6 +32,14 @@ def counted(comparison: Comparison) -> list[tuple[str, dict[Kind, int]]]:
     """For each implementation that both have: how many results of each kind; kinds that do not occur are left out."""
     names = [name for name in (*comparison.names, score.SUITE) if any(c.impl == name for c in comparison.changes)]
     return [(name, {kind: count for kind in Kind if (count := len(comparison.of(kind, name)))}) for name in names]
+
+
+def grouped(comparison: Comparison, kind: Kind) -> list[list[Change]]:
+    """The changes of one kind; those of one claim, implementation and turn of the verdict together."""
+    groups: dict[tuple[str, ...], list[Change]] = {}
+    for change in comparison.of(kind):
+        groups.setdefault((change.impl, change.claim, change.before, change.now), []).append(change)
+    return list(groups.values())
 
 
 def _heads(comparison: Comparison, room: int) -> Iterator[str]:
@@ -75,7 +80,7 @@ def _list(comparison: Comparison, kind: Kind, room: int, everything: bool) -> It
     if not changes:
         return
     yield from paper.wrapped(f"{kind.upper()} ({len(changes):,}): {ABOUT[kind]}", room)
-    groups = [list(group) for _, group in itertools.groupby(sorted(changes, key=_alike), key=_alike)]
+    groups = grouped(comparison, kind)
     shown = groups if everything else groups[:LISTED]
     rows = [(f"  {group[0].claim}", _cases(group), _turn(group[0]), group[0].impl) for group in shown]
     for row, group in zip(paper.table(rows, room, left=4), shown, strict=True):
@@ -86,10 +91,6 @@ def _list(comparison: Comparison, kind: Kind, room: int, everything: bool) -> It
             yield from paper.fields({**about, "rerun": first["rerun"]}, room, indent="      ", whole=["rerun"])
     if len(groups) > len(shown):
         yield f"  and {len(groups) - len(shown)} more claims: --all lists them"
-
-
-def _alike(change: Change) -> tuple[str, str, str, str]:
-    return change.impl, change.claim, change.before, change.now
 
 
 def _cases(group: list[Change]) -> str:

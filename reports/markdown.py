@@ -134,7 +134,7 @@ def _waiting(blocked: int) -> str:
 
 
 def _seen(result: Report) -> str:
-    text = result["message"] or result["observed"]
+    text = (result["message"] or result["observed"]).partition("\n")[0]
     return _cell(text) if text else ""
 
 

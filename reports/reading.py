@@ -11,6 +11,7 @@ import copy
 import functools
 import json
 import re
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from reports.shape import Fits, compiled
 
 SCHEMA_PATH = Path(__file__).parent / "schema" / "report.schema.json"
 FILE_NAME = "report.json"
+MAX_BYTES = 512 * 2**20  # 20,000 results have 15 MB
 
 Report = dict[str, Any]
 Key = tuple[str, str, str]
@@ -39,12 +41,21 @@ def load(path: Path) -> Report:
     if path.is_dir():
         path = path / FILE_NAME
     try:
-        report = json.loads(path.read_text(encoding="utf-8"))
+        _check_size(path)
+        text = path.read_text(encoding="utf-8")
+        report = json.loads(text, parse_constant=_no_constant)
+    except InvalidReport:
+        raise
     except OSError as error:
         raise InvalidReport(f"{path} could not be read: {error.strerror or error}") from error
     except (ValueError, RecursionError) as error:
         raise InvalidReport(f"{path} is not JSON: {error}") from error
-    validate(report)
+    try:
+        validate(report)
+    except UnknownVersion as error:
+        raise UnknownVersion(f"{path}: {error}") from None
+    except InvalidReport as error:
+        raise InvalidReport(f"{path}: {error}") from None
     return dict(report)
 
 
@@ -60,6 +71,19 @@ def validate(report: Any) -> None:
 def key(result: Report) -> Key:
     """What stays the same from run to run: ``(claim, case, impl)``, once in each report."""
     return result["claim"], result["case"], result["impl"]
+
+
+def _check_size(path: Path) -> None:
+    """A pipe would never end, and what is larger than any report is none."""
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise InvalidReport(f"{path} is no regular file")
+    if found.st_size > MAX_BYTES:
+        raise InvalidReport(f"{path} has {found.st_size:,} bytes: no report is as large as that")
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"it has the number {name}")  # Python reads it, JSON does not have it
 
 
 @functools.cache

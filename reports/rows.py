@@ -54,8 +54,10 @@ class Bundle:
     @property
     def command(self) -> str:
         """What runs all cases again, or the first of them where one command for all would be too long."""
-        parts = [shlex.split(result["rerun"]) if _splits(result["rerun"]) else [] for result in self.results]
-        if len(parts) > 1 and all(len(part) == 2 and part[0] == "pytest" for part in parts):
+        if len(self.results) == 1:
+            return str(self.first["rerun"])
+        parts = [_split(result["rerun"]) for result in self.results]
+        if all(len(part) == 2 and part[0] == "pytest" for part in parts):
             command = shlex.join(["pytest", *dict.fromkeys(part[1] for part in parts)])
             if len(command) <= _COMMAND_LIMIT:
                 return command
@@ -222,9 +224,8 @@ def _check(result: Report) -> str:
     return str(result["case"]).partition("[")[0]
 
 
-def _splits(command: str) -> bool:
+def _split(command: str) -> list[str]:
     try:
-        shlex.split(command)
+        return shlex.split(command)
     except ValueError:  # an implementation's name may hold a quote
-        return False
-    return True
+        return []

@@ -26,6 +26,7 @@ ZERO_BUBBLE = [*EQUAL, Times(2, 2, 1), Times(2, 3, 1), Times(3, 2, 0)]  # W <= m
 OVERLAPPED = [*EQUAL, Times(2, 2, 1), Times(2, 2, 1, fb=4), Times(1, 1, 0), Times(3, 3, 2, fb=Fraction(13, 2))]  # I = F
 LATENCY = Fraction(1, 10)
 RANKS = (1, 2, 3, 4)
+NEVER_ODD = ("dualpipe", "interleaved_1f1b")  # M even, or divided by N
 
 
 def _judge_growth(
@@ -37,7 +38,7 @@ def _judge_growth(
         counts = [max(fewest, num_ranks), 2 * max(fewest, num_ranks), 8 * num_ranks]
         asked = [Asked(name, num_ranks, count) for count in counts]
         schedules = legal(subject, judge, asked)
-        odd = [] if name == "dualpipe" else [Asked(name, num_ranks, 2 * max(fewest, num_ranks) + 1)]
+        odd = [] if name in NEVER_ODD else [Asked(name, num_ranks, 2 * max(fewest, num_ranks) + 1)]
         for one, schedule in zip([*asked, *odd], [*schedules, *legal(subject, judge, odd)], strict=True):
             for each in times:
                 judge_idle(judge, one, schedule, each)
@@ -99,7 +100,7 @@ def _shares(asked: Sequence[Asked], plain: Sequence[Timeline]) -> dict[str, Any]
     }
 
 
-def _judge_peaks(subject: Subject, judge: Judge, asked: Asked, bound: int) -> None:
+def _judge_peaks(subject: Subject, judge: Judge, asked: Asked, bound: int | Fraction) -> None:
     (schedule,) = legal(subject, judge, [asked])
     peaks = peak_activations(schedule)
     if max(peaks) > bound:
@@ -126,6 +127,20 @@ def _judge_peaks(subject: Subject, judge: Judge, asked: Asked, bound: int) -> No
 @claim("pipeline.bubble-growth.1f1b", provides=["one_f_one_b"])
 def test_idle_time_of_1f1b_does_not_grow_with_m(subject: Subject, judge: Judge) -> None:
     _judge_growth(subject, judge, "one_f_one_b", ONE_F_ONE_B)
+
+
+@claim("pipeline.bubble-growth.1f1b", tier=Tier.CONTRACT, provides=["interleaved_1f1b"])
+def test_idle_time_of_interleaved_1f1b_is_a_share_of_that_and_does_not_grow_either(
+    subject: Subject, judge: Judge
+) -> None:
+    _judge_peaks(subject, judge, Asked("interleaved_1f1b", 4, 16), bound=Fraction(11, 2))  # N + (N-1)/2
+    _judge_growth(subject, judge, "interleaved_1f1b", ONE_F_ONE_B)
+
+
+@claim("pipeline.bubble-growth.1f1b", tier=Tier.CONTRACT, provides=["interleaved_1f1b"], alone=True)
+def test_interleaved_1f1b_refuses_what_it_does_not_allow(subject: Subject, judge: Judge) -> None:
+    sizes = [(4, 6), (3, 7), (0, 4), (4, 0)]
+    judge_refused(subject, judge, [Asked("interleaved_1f1b", *size) for size in sizes], rule="N divides M, N >= 1")
 
 
 # -- Zero Bubble -------------------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 "use strict";
 // Shows, hides and copies; draws nothing. The first lines run before the page is painted.
 (() => {
+  const texts = /* TEXTS */ {}; // by language and key: what the locale files say
   const root = document.documentElement;
   const asked = new URLSearchParams(location.search);
 
@@ -24,25 +25,72 @@
   // One spelling for what Persian keyboards write in two ways, and no joiners.
   const plain = (text) => text.toLowerCase().replace(/\u200c/g, "").replace(/\u064a/g, "\u06cc").replace(/\u0643/g, "\u06a9");
 
-  function translate() {
-    document.title = root.lang === "fa" ? root.dataset.titleFa : root.dataset.titleEn;
-    for (const element of all("[data-l10n]")) {
-      const text = element.dataset[root.lang];
-      for (const target of element.dataset.l10n.split(" ")) {
-        if (target === "text") element.textContent = text;
-        else element.setAttribute(target, text);
+  // The page is written in English; what has a text of its own in the other language is replaced.
+  function translate(within = document) {
+    const own = texts[root.lang];
+    for (const element of all("[data-t]", within)) {
+      const text = own[element.dataset.t] + (element.dataset.more || "");
+      if (element.textContent !== text) element.textContent = text;
+    }
+    for (const element of all("[data-l10n]", within)) {
+      for (const pair of element.dataset.l10n.split(" ")) {
+        const [name, key] = pair.split("=");
+        element.setAttribute(name, own[key]);
       }
+    }
+    document.title = own.title + " · Lockstep";
+  }
+
+  // What the page carries compressed: a list of texts, one for each row of the matrix.
+  async function unpack(id) {
+    const bytes = Uint8Array.from(atob(document.getElementById(id).content.textContent), (letter) => letter.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    return JSON.parse(await new Response(stream).text());
+  }
+  let cards = null;
+  const card = async (number) => (await (cards ??= unpack("cards")))[number];
+
+  async function copy(text) {
+    try {
+      await navigator.clipboard.writeText(text);
+    } catch {
+      const area = document.createElement("textarea");
+      area.value = text;
+      document.body.append(area);
+      area.select();
+      document.execCommand("copy");
+      area.remove();
+    }
+  }
+
+  function addCopying(within) {
+    const model = document.getElementById("copying").content;
+    for (const command of all(".command:not(:has(.copy))", within)) {
+      command.append(model.cloneNode(true));
+      const button = command.querySelector(".copy");
+      const [idle, done] = button.querySelectorAll("span");
+      button.addEventListener("click", async () => {
+        await copy(command.querySelector("code").textContent);
+        idle.hidden = true;
+        done.hidden = false;
+        setTimeout(() => {
+          idle.hidden = false;
+          done.hidden = true;
+        }, 1600);
+      });
     }
   }
 
   function start() {
     const by = (id) => document.getElementById(id);
-    const rows = all(".row").map((row) => ({
+    const rows = all(".row").map((row, number) => ({
+      number,
       row,
       card: row.nextElementSibling,
       button: row.querySelector(".open"),
       section: row.parentElement,
-      text: plain(row.dataset.search),
+      text: plain(row.textContent), // and soon what its card says
+      drawn: false,
       truth: row.dataset.truth,
       cells: all(".cell", row).map((cell) => ({
         impl: cell.dataset.impl,
@@ -115,7 +163,7 @@
         body.classList.toggle("searched", active);
       }
       const status = by("shown");
-      status.textContent = status.dataset[root.lang]
+      status.textContent = texts[root.lang].showing
         .replace("{shown}", digits(shown)).replace("{total}", digits(Number(status.dataset.total)));
       by("nothing").hidden = shown > 0;
       by("clear").hidden = !active;
@@ -133,11 +181,21 @@
       section.querySelector(".more").setAttribute("aria-expanded", String(open));
     }
 
+    async function draw(entry) {
+      if (entry.drawn) return;
+      entry.drawn = true;
+      const drawn = new DOMParser().parseFromString(await card(entry.number), "text/html");
+      entry.card.firstElementChild.replaceChildren(...drawn.body.childNodes);
+      addCopying(entry.card);
+      translate(entry.card);
+    }
+
     function show(entry, open) {
       entry.button.setAttribute("aria-expanded", String(open));
       entry.card.hidden = !open;
       entry.row.classList.toggle("opened", open);
       if (!open) return;
+      draw(entry);
       unfold(entry.section, true);
       if (entry.row.classList.contains("later")) showLater(entry.section, true);
     }
@@ -213,34 +271,15 @@
       filter();
     });
 
-    async function copy(text) {
-      try {
-        await navigator.clipboard.writeText(text);
-      } catch {
-        const area = document.createElement("textarea");
-        area.value = text;
-        document.body.append(area);
-        area.select();
-        document.execCommand("copy");
-        area.remove();
-      }
-    }
-    for (const button of all(".copy")) {
-      button.addEventListener("click", async () => {
-        await copy(button.previousElementSibling.textContent);
-        button.querySelector(".idle-word").hidden = true;
-        button.querySelector(".done-word").hidden = false;
-        setTimeout(() => {
-          button.querySelector(".idle-word").hidden = false;
-          button.querySelector(".done-word").hidden = true;
-        }, 1600);
-      });
-    }
-
+    addCopying(document);
     translate();
     choose(asked);
     filter();
     follow();
+    unpack("searched").then((found) => {
+      rows.forEach((entry, number) => { entry.text += " " + plain(found[number]); });
+      if (fields.q.value !== "") filter();
+    });
     // The browser itself goes to the card once all is loaded; its row belongs in sight, too.
     addEventListener("load", () => requestAnimationFrame(follow));
   }

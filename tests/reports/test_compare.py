@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -229,3 +231,24 @@ def test_hostile_names_are_inert(report: Report) -> None:
     text = compare_text.text(compare(old, new), 120)
     assert "\x1b" not in text
     assert "\u202e" not in text
+
+
+def test_a_page_that_cannot_be_written_costs_neither_the_text_nor_a_report(
+    report: Report, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command(tmp_path, report, report, f"--html={tmp_path}") == 2
+    captured = capsys.readouterr()
+    assert "no regression" in captured.out
+    assert "could not be written" in captured.err
+    assert command(tmp_path, report, report, f"--html={tmp_path / 'old.json'}") == 2
+    assert "would be replaced" in capsys.readouterr().err
+    assert (tmp_path / "old.json").read_text(encoding="utf-8") == build.dumps(report)
+
+
+def test_the_command_ends_as_any_other_tool_when_nobody_reads(report: Report, tmp_path: Path) -> None:
+    path = tmp_path / "report.json"
+    path.write_text(build.dumps(report), encoding="utf-8")
+    command = f"{sys.executable} -m reports compare {path} {path} --all | head -n 1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, timeout=120)
+    assert done.stdout.startswith("OLD  2025-03-14")
+    assert done.stderr == ""

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,26 @@ def test_bytes_that_are_no_text_are_one_sentence(tmp_path: Path) -> None:
         reading.load(tmp_path)
 
 
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "9" * 5000])
+def test_a_number_that_json_does_not_have_is_one_sentence(tmp_path: Path, number: str) -> None:
+    (tmp_path / "report.json").write_text(f'{{"schema_version": "1.0", "collected": {number}}}', encoding="utf-8")
+    with pytest.raises(InvalidReport, match=r"report\.json is not JSON"):
+        reading.load(tmp_path)
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "report.json")
+    with pytest.raises(InvalidReport, match="is no regular file"):
+        reading.load(tmp_path)
+
+
+def test_a_file_beyond_all_measure_is_not_read(tmp_path: Path) -> None:
+    with (tmp_path / "report.json").open("wb") as file:
+        file.truncate(reading.MAX_BYTES + 1)  # sparse
+    with pytest.raises(InvalidReport, match="no report is as large"):
+        reading.load(tmp_path)
+
+
 def test_two_results_with_one_key_are_a_contradiction(report: dict[str, Any]) -> None:
     twin = copy.deepcopy(report["results"][0])
     report["results"].append(twin)
@@ -96,3 +117,8 @@ def test_cases_that_two_checks_call_alike_get_keys_of_their_own() -> None:
 def test_the_version_of_the_suite_is_one_that_the_schema_allows(report: dict[str, Any]) -> None:
     assert report["schema_version"] == SCHEMA_VERSION
     assert json.loads(build.dumps(report)) == report
+
+
+def test_the_guide_says_what_this_version_added() -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "reports.md").read_text(encoding="utf-8")
+    assert f"{SCHEMA_VERSION}: " in guide

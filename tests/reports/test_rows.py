@@ -8,6 +8,7 @@ import pytest
 from conformance.verdict import Result, Text, Tier, Verdict
 from reports import build, html, rows, score
 from tests.reports import sample
+from tests.reports.test_html import whole
 
 Report = dict[str, Any]
 
@@ -49,7 +50,7 @@ def test_a_claim_without_a_check_is_told_from_one_that_was_not_chosen() -> None:
 
 
 def test_a_claim_without_mutants_says_why() -> None:
-    page = html.render(report())
+    page = whole(html.render(report()))
     for key, claim in (("no check yet", "collectives.ring.use"), ("not measured; run tox", "loop.step")):
         _, _, card = page.partition(f'id="claim-{claim}"')
         assert key in card.partition("</article>")[0]
@@ -81,7 +82,7 @@ def test_a_broken_case_is_always_shown_by_itself(verdict: str) -> None:
 
 
 def test_a_case_with_a_timeline_keeps_its_own_link() -> None:
-    page = html.render(report(holds(2, timeline="a.trace.json"), holds(3, timeline="b.trace.json")))
+    page = whole(html.render(report(holds(2, timeline="a.trace.json"), holds(3, timeline="b.trace.json"))))
     assert 'href="traces/a.trace.json"' in page
     assert 'href="traces/b.trace.json"' in page
 
@@ -100,7 +101,7 @@ def test_a_command_with_an_open_quote_is_kept_as_it_is() -> None:
 def test_many_cases_that_hold_cost_the_page_little_and_the_json_keeps_them() -> None:
     many = [holds(number, message="the same bits on every rank") for number in range(500)]
     built = report(*many)
-    assert len(html.render(built)) - len(html.render(report())) < 500 * 300
+    assert len(whole(html.render(built))) - len(whole(html.render(report()))) < 500 * 300
     assert len([result for result in built["results"] if result["case"].startswith("test_ring[")]) == 500
 
 
@@ -109,7 +110,7 @@ def test_the_hint_of_a_result_is_shown_and_not_that_of_its_claim() -> None:
     crash = sample.result("collectives.ring.bytes", "torch", Verdict.CRASHES, case="a", hint=generic)
     again = dataclasses.replace(crash, case="b")
     built = report(crash, again)
-    page = html.render(built)
+    page = whole(html.render(built))
     own = next(claim.hint for claim in sample.CLAIMS if claim.id == "collectives.ring.bytes")
     assert page.count(generic.en) == 1
     assert own.en not in page
@@ -157,6 +158,6 @@ def test_what_is_blocked_is_counted_and_not_listed() -> None:
 def test_a_run_with_nothing_broken_has_no_list_of_it() -> None:
     built = report()
     built["results"] = [result for result in built["results"] if result["impl"] == "reference"]
-    page = html.render(built)
+    page = whole(html.render(built))
     assert 'id="broken"' not in page
     assert "#broken" not in page
