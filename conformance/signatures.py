@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from conformance.verdict import Result, Text, Verdict
+from conformance.verdict import Result, Text, Tier, Verdict
 
 _NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 _BRACKETS = re.compile(r"\[(.*)\]$")
@@ -24,12 +24,15 @@ _SUMS = "collectives.values."  # claims about sums and copies; elsewhere the rig
 
 def signature(results: Sequence[Result]) -> Text | None:
     """Name the fault behind the broken cases of one claim of one implementation; None where it is not certain."""
-    broken = [result for result in results if result.verdict is Verdict.VIOLATED]
-    if not broken or any(result.verdict in (Verdict.CRASHES, Verdict.HANGS) for result in results):
+    if any(result.verdict in (Verdict.CRASHES, Verdict.HANGS) for result in results):
         return None
-    for look in (_by_pattern, _by_bytes, _by_rank, _by_size):
-        if (found := look(broken, results)) is not None:
-            return found
+    for tier in Tier:  # the most basic cases that are broken; beyond, more is asked for than one number shows
+        cases = [result for result in results if result.tier is tier]
+        if broken := [result for result in cases if result.verdict is Verdict.VIOLATED]:
+            if _differs_by_rank(broken):
+                return _by_rank(broken)
+            found = (look(broken, cases) for look in (_by_pattern, _by_bytes, _by_size))
+            return next((text for text in found if text is not None), None)
     return None
 
 
@@ -108,13 +111,17 @@ def _ratios(broken: Sequence[Result]) -> Iterator[tuple[int, float]]:
                 yield _size(result), observed / expected
 
 
-def _by_rank(broken: Sequence[Result], results: Sequence[Result]) -> Text | None:
+def _by_rank(broken: Sequence[Result]) -> Text | None:
     """Only rank 0 right, on more than two ranks: with two it might as well be the last one that is wrong."""
-    ranks = [result.data.get("ranks") for result in broken]
-    told = [entry for entry in ranks if entry and len(entry["right"]) + len(entry["wrong"]) > 2]
-    if not told or not all(ranks):
-        return None
-    return _text("only_rank_zero") if all(entry["right"] == [0] for entry in told) else None
+    told = [
+        entry for result in broken if (entry := result.data.get("ranks")) and len(entry["right"] + entry["wrong"]) > 2
+    ]
+    return _text("only_rank_zero") if told and all(entry["right"] == [0] for entry in told) else None
+
+
+def _differs_by_rank(broken: Sequence[Result]) -> bool:
+    """Whether some rank is right where another is wrong: then the numbers are not what the fault is about."""
+    return any(result.data.get("ranks", {}).get("right") for result in broken)
 
 
 def _by_size(broken: Sequence[Result], results: Sequence[Result]) -> Text | None:

@@ -24,10 +24,12 @@ def judge_all(judge: Judge, found: Iterable[Named], message: str, *, witness: Wi
     worst: Comparison | None = None
     count = 0
     found = iter(found)
+    right: list[Named] = []
     for where, comparison in found:
         if not comparison.matches:
-            data = in_common([(where, comparison), *found])
+            data = in_common((where, comparison), [*right, *found])
             judge.that(comparison, witness=witness, message=f"{message}, {where}", data=data)
+        right.append((where, comparison))
         if worst is None or (comparison.error or 0.0) > (worst.error or 0.0):
             worst = comparison
         count += 1
@@ -35,10 +37,10 @@ def judge_all(judge: Judge, found: Iterable[Named], message: str, *, witness: Wi
     judge.holds(expected=worst.expected, observed=worst.observed, witness=witness, message=message, examples=count)
 
 
-def in_common(found: Sequence[Named]) -> dict[str, Any]:
+def in_common(first: Named, others: Sequence[Named]) -> dict[str, Any]:
     """What the broken comparisons share with the first: those of the same case and step, over all ranks and names."""
-    place = _place(found[0][0])
-    same = [(where, comparison) for where, comparison in found if _place(where) == place]
+    place = _place(first[0])
+    same = [first, *((where, comparison) for where, comparison in others if _place(where) == place)]
     patterns = [dict(comparison.pattern) for _, comparison in same if not comparison.matches and comparison.pattern]
     data: dict[str, Any] = {"pattern": patterns[0] if _are_alike(patterns) else {"irregular": True}} if patterns else {}
     by_rank: dict[int, bool] = {}
