@@ -2,16 +2,17 @@
 
 A world's whole timeline goes into a Chrome trace. The page keeps the last operations of each rank:
 ``{"lanes": [[rank, label, begin_us, waited_us, end_us], ...]}``, with None for a wait that never began and for an end
-that never came. Operations of a rank that overlap share the height of its row.
+that never came. Operations of a rank that overlap lie one below the other in its row.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from reports.axes import Kind, Tick, axis
+from reports.axes import Axis, Kind, Tick, axis
 from reports.plot import number
 
 Fields = Mapping[str, Any]
@@ -19,6 +20,7 @@ Fields = Mapping[str, Any]
 KEPT = 24  # operations of a rank: the last ones, where things went wrong
 MOST_RANKS = 16
 WIDTH, LEFT, RIGHT, TOP, ROW, GAP, BOTTOM = 860.0, 58.0, 12.0, 6.0, 26.0, 5.0, 30.0
+LANE = 13.0  # the least height of an operation, so that its label can be read
 _LETTER = 6.0  # of a label
 _THINNEST = 2.0
 
@@ -54,12 +56,21 @@ class Box:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """The place of one rank."""
+
+    at: float
+    height: float
+    label: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
     """Everything that the template draws. `orders`: by rank what it did in turn, the same in words."""
 
     width: float
     height: float
-    rows: tuple[Tick, ...]
+    rows: tuple[Row, ...]
     ticks: tuple[Tick, ...]
     boxes: tuple[Box, ...]
     orders: tuple[tuple[int, str], ...]
@@ -101,17 +112,21 @@ def picture(data: Mapping[str, Any]) -> Picture | None:
     ]
     is_open = any(operation.end is None for operation in operations)
     x = axis(Kind.LINEAR, 0.0, max(max(known), 1.0) / 1000 * (1.12 if is_open else 1.0), LEFT, WIDTH - RIGHT)
-    bottom = TOP + len(ranks) * (ROW + GAP)
+    rows, boxes, top = [], [], TOP
+    for rank in ranks:
+        own = [operation for operation in operations if operation.rank == rank]
+        lanes = _lanes(own)
+        lane_height = max(ROW / (max(lanes) + 1), LANE)
+        height = lane_height * (max(lanes) + 1)
+        rows.append(Row(at=top, height=height, label=f"rank {rank}"))
+        boxes += [_box(o, top + lane * lane_height, lane_height, x) for o, lane in zip(own, lanes, strict=True)]
+        top += height + GAP
     return Picture(
         width=WIDTH,
-        height=bottom + BOTTOM,
-        rows=tuple(Tick(at=TOP + row * (ROW + GAP), label=f"rank {rank}") for row, rank in enumerate(ranks)),
+        height=top + BOTTOM,
+        rows=tuple(rows),
         ticks=x.ticks(),
-        boxes=tuple(
-            box
-            for row, rank in enumerate(ranks)
-            for box in _boxes([o for o in operations if o.rank == rank], TOP + row * (ROW + GAP), x.place)
-        ),
+        boxes=tuple(boxes),
         orders=tuple((rank, "; ".join(str(o) for o in operations if o.rank == rank)) for rank in ranks),
         has_open=is_open,
     )
@@ -125,25 +140,28 @@ def _operations(rows: Any) -> Iterable[Operation]:
                 yield Operation(rank=row[0], label=str(row[1]), begin=begin, waited=waited, end=end)
 
 
-def _boxes(operations: Sequence[Operation], top: float, place: Any) -> Iterable[Box]:
-    free: list[float] = []  # when each lane of the row is free again
+def _lanes(operations: Sequence[Operation]) -> list[int]:
+    """For each operation the first lane of its rank that is free when it begins."""
+    free: list[float] = []
     lanes = []
     for operation in operations:
         lane = next((at for at, until in enumerate(free) if until <= operation.begin), len(free))
-        free[lane : lane + 1] = [float("inf") if operation.end is None else operation.end]
+        free[lane : lane + 1] = [math.inf if operation.end is None else operation.end]
         lanes.append(lane)
-    height = ROW / max(len(free), 1)
-    for operation, lane in zip(operations, lanes, strict=True):
-        begin = place(operation.begin / 1000)
-        end = WIDTH - RIGHT if operation.end is None else max(place(operation.end / 1000), begin + _THINNEST)
-        waited = None if operation.waited is None else max(place(operation.waited / 1000), begin)
-        yield Box(
-            x=begin,
-            y=round(top + lane * height, 2),
-            width=round(end - begin, 2),
-            height=round(height, 2),
-            waited_x=waited if waited is not None and waited < end else None,
-            text=operation.label if len(operation.label) * _LETTER < end - begin and height > 10 else "",
-            told=f"rank {operation.rank}: {operation}",
-            is_open=operation.end is None,
-        )
+    return lanes
+
+
+def _box(operation: Operation, y: float, height: float, x: Axis) -> Box:
+    begin = x.place(operation.begin / 1000)
+    end = WIDTH - RIGHT if operation.end is None else max(x.place(operation.end / 1000), begin + _THINNEST)
+    waited = None if operation.waited is None else max(x.place(operation.waited / 1000), begin)
+    return Box(
+        x=begin,
+        y=round(y, 2),
+        width=round(end - begin, 2),
+        height=round(height, 2),
+        waited_x=waited if waited is not None and waited < end else None,
+        text=operation.label if len(operation.label) * _LETTER < end - begin else "",
+        told=f"rank {operation.rank}: {operation}",
+        is_open=operation.end is None,
+    )

@@ -107,12 +107,12 @@ def test_options_of_all_cases_are_written_once_and_other_options_keep_cases_apar
     assert bundle.command == rerun.format(2)
 
 
-def test_a_command_for_several_cases_is_one_that_pytest_takes() -> None:
+def test_a_command_for_several_cases_is_one_that_pytest_takes(tmp_path: Path) -> None:
     cases = [
         f"'conformance/choose/test_memory.py::{case}[reference]'"
         for case in ("test_what_fits_on_a_device_is_replicated", "test_activations_count_as_well")
     ]
-    rerun = "pytest {} --report=reports/rerun"
+    rerun = f"pytest {{}} --report={tmp_path}"
     [bundle] = rows.bundles(results(*(holds(n, rerun=rerun.format(case)) for n, case in enumerate(cases))))
     command = [sys.executable, "-m", *shlex.split(bundle.command), "--collect-only", "-q"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2])
