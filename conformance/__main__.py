@@ -15,7 +15,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m conformance", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     show = commands.add_parser("show", help="what an implementation provides, block by block, before any check")
-    show.add_argument("impl", metavar="NAME-or-PATH")
+    show.add_argument("impl", metavar="NAME-or-PATH[:NAME]")
+    show.add_argument("--adapters", metavar="FILE", help="a table of adapters as TOML")
+    show.add_argument("--device-shim", action="store_true", help="move requests for cuda to the CPU")
     mutate = commands.add_parser("mutants", help="every mutant against all claims of its block; writes who broke what")
     mutate.epilog = "other options are handed to pytest, e.g. -n 8"
     chosen, others = parser.parse_known_args(arguments)
@@ -23,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _mutants(others)
     if others:
         show.error(f"unrecognized arguments: {' '.join(others)}")
-    return showing.show(chosen.impl)
+    return showing.show(chosen.impl, chosen.adapters, chosen.device_shim)
 
 
 def _mutants(options: Sequence[str]) -> int:

@@ -18,7 +18,8 @@ import pytest
 from conformance import mutants, scenarios
 from conformance.forall import PROFILES
 from conformance.ledger import Ledger, LedgerError, UnknownClaim
-from impls.locate import ImplementationError, Kind, locate
+from impls.locate import ImplementationError, Kind, bundled, locate
+from impls.spec import Spec
 
 DEFAULT_IMPL = "reference"
 DEFAULT_REPORT = Path("reports") / "out"
@@ -34,6 +35,17 @@ def add_options(parser: pytest.Parser) -> None:
         default=[],
         metavar="NAME|PATH",
         help="implementation to check, e.g. --impl=reference, --impl=torch, --impl=../homework/ddp.py; repeatable",
+    )
+    group.addoption(
+        "--adapters",
+        default=None,
+        metavar="FILE",
+        help="a table of adapters as TOML, for implementations whose files are not to be touched; for all --impl",
+    )
+    group.addoption(
+        "--device-shim",
+        action="store_true",
+        help="move requests for cuda to the CPU in the rank processes, for code that names its device",
     )
     group.addoption(
         "--claim",
@@ -116,7 +128,7 @@ def choose(config: pytest.Config) -> Choice:
     given = tuple(dict.fromkeys(option.impl))
     specs = given or (() if option.mutants else (DEFAULT_IMPL,))
     try:
-        impls = _distinct([_locate(spec) for spec in specs])
+        impls = _distinct([chosen_from(beside(spec, option.adapters, option.device_shim)) for spec in specs])
         if option.mutants:
             impls += tuple(_mutant(found) for found in mutants.find())
         choice = Choice(
@@ -154,7 +166,17 @@ def rerun_options(choice: Choice, impl: str, seed: str | None, profile: str | No
     return [*parts, f"--report={RERUN_REPORT}"]
 
 
-def _locate(spec: str) -> Chosen:
+def beside(spec: str, adapters: str | None, device_shim: bool) -> str:
+    """The spec with what stands beside it on the command line; what is bundled needs none of it."""
+    asked = Spec.parse(spec)
+    if asked.where in bundled() or asked.where.startswith("mutants"):
+        return spec
+    table = str(Path(adapters).expanduser().resolve()) if adapters else asked.adapters
+    return str(dataclasses.replace(asked, adapters=table, device_shim=device_shim or asked.device_shim))
+
+
+def chosen_from(spec: str) -> Chosen:
+    """The implementation that a spec names. Raises `ImplementationError`."""
     located = locate(spec)
     name = located.path.name if located.kind in (Kind.FILE, Kind.FOLDER) else located.asked.where
     name = f"{name}:{located.asked.only}" if located.asked.only else name
@@ -163,7 +185,7 @@ def _locate(spec: str) -> Chosen:
 
 
 def _mutant(found: mutants.Mutant) -> Chosen:
-    return dataclasses.replace(_locate(found.spec), name=found.name, breaks=found.breaks)
+    return dataclasses.replace(chosen_from(found.spec), name=found.name, breaks=found.breaks)
 
 
 def _is_profile(name: str) -> bool:

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import torch
 
+from impls.spec import Spec
+
 _NO_CUDA = re.compile(
     r"not compiled with CUDA|Found no NVIDIA driver|No CUDA GPUs are available|doesn't have NCCL built in|"
     r"NCCL.*(not (available|supported)|no GPUs found)|CUDA driver|Invalid device.*cuda|"
@@ -54,3 +56,11 @@ def _told(error: Exception, own: Path) -> str:
 
 def _first_line(error: Exception) -> str:
     return f"{type(error).__name__}: {str(error).strip().splitlines()[0]}"
+
+
+def prepare(spec: str) -> None:
+    """In a rank, before anything of an implementation is imported: move its requests, where that was asked for."""
+    if Spec.parse(spec).device_shim and not torch.cuda.is_available():
+        from impls.device_shim import install
+
+        install()
