@@ -75,7 +75,7 @@ def find_out(chosen: Chosen, pool: Pool) -> Description:
     if (verdict := verdict_of(outcomes)) is not None:
         verdict = Verdict.CRASHES if verdict is Verdict.NOT_PROVIDED else verdict
         what = "hangs while it is imported" if verdict is Verdict.HANGS else "cannot be imported"
-        reason = failure_text(outcomes) + proposal(outcomes)
+        reason = failure_text(outcomes) + proposal(outcomes, chosen.path)
         return dataclasses.replace(known, verdict=verdict, reason=f"{chosen.name} {what}: {reason}")
     value = outcomes.values[0]
     spellings = {name: spelling for names in value["blocks"].values() for name, spelling in names.items()}
@@ -92,13 +92,13 @@ def find_out(chosen: Chosen, pool: Pool) -> Description:
     )
 
 
-def proposal(outcomes: Outcomes) -> str:
+def proposal(outcomes: Outcomes, path: str) -> str:
     """What can be done about an import that fails for want of a package; nothing where that is not so."""
     raised = outcomes[0].raised
     found = _NO_MODULE.search(raised.text) if raised is not None and raised.type in _IMPORT_ERRORS else None
-    if found is None:
+    name = "" if found is None else found[1].partition(".")[0]
+    if not name or name in Path(path).parts:  # its own package is not to be replaced
         return ""
-    name = found[1].partition(".")[0]
     return (
         f"\nInstall {name}; or, where nothing that is checked needs it, have it replaced: "
         f'adapters = {{"stub": ["{name}"]}} in the module, or adapters.stub = ["{name}"] in a file for --adapters=FILE.'

@@ -39,9 +39,15 @@ def without_cuda(own: Path) -> Iterator[None]:
     except NoSuchDevice:
         raise
     except Exception as error:
-        if torch.cuda.is_available() or not _NO_CUDA.search(str(error)):
+        if torch.cuda.is_available() or not (_NO_CUDA.search(str(error)) or _counted_none(error)):
             raise
         raise NoSuchDevice(_told(error, own)) from error
+
+
+def _counted_none(error: Exception) -> bool:
+    """Whether something was divided by the number of devices."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return isinstance(error, ZeroDivisionError) and "device_count" in (frames[-1].line or "")
 
 
 def _told(error: Exception, own: Path) -> str:

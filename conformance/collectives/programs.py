@@ -47,7 +47,7 @@ def call(ctx: RankContext, name: str, tensor: Tensor, **more: Any) -> Tensor:
     result = ctx.impl.call(name, mesh=ctx.mesh(), **offered)
     read: Callable[..., Tensor] = _WHOLE[name]
     found = read(result, given, name)
-    return _sum_of_mean(ctx, name, found) if ctx.impl.averages and name in SUMS else found
+    return _sum_of_mean(ctx, name, tensor.dtype, found) if ctx.impl.averages and name in SUMS else found
 
 
 def _size_of_result(ctx: RankContext, name: str, tensor: Tensor) -> list[int]:
@@ -56,10 +56,10 @@ def _size_of_result(ctx: RankContext, name: str, tensor: Tensor) -> list[int]:
     return [len(tensor.flatten().tensor_split(ctx.world_size)[ctx.rank])] if name in _SCATTERS else list(tensor.shape)
 
 
-def _sum_of_mean(ctx: RankContext, name: str, mean: Tensor) -> Tensor:
+def _sum_of_mean(ctx: RankContext, name: str, dtype: torch.dtype, mean: Tensor) -> Tensor:
     """The sum that a mean was made of, in its memory: an implementation whose table says that it averages."""
-    if not (mean.is_floating_point() or mean.is_complex()):
-        raise NotProvided(f"{name} averages, as the adapters table says: there is no mean of {mean.dtype}")
+    if not (dtype.is_floating_point or dtype.is_complex):
+        raise NotProvided(f"{name} averages, as the adapters table says: there is no mean of {dtype}")
     return mean.mul_(ctx.world_size)
 
 

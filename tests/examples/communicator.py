@@ -9,7 +9,7 @@ class Communicator:
         self.rank, self.size = rank, world_size
 
     def _shift(self, outgoing, like):
-        incoming = torch.empty_like(like)
+        incoming = torch.empty(like.shape, dtype=like.dtype)
         works = []
         if outgoing.numel():
             works.append(dist.isend(outgoing.contiguous(), (self.rank + 1) % self.size))

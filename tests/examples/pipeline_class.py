@@ -20,6 +20,7 @@ class OneFOneBPipeline:
         if self.rank == self.last:
             out = self.loss_fn(out, target)
             self.losses.append(out.detach())
+            out = out / self.count
         else:
             self.post(out, self.rank + 1)
         self.waiting.append((x, out))
@@ -37,7 +38,7 @@ class OneFOneBPipeline:
         self.works += [(dist.isend(part, rank), part) for part in (header, body)]
 
     def step(self, microbatches, targets):
-        self.losses = []
+        self.losses, self.count = [], len(microbatches)
         warm_up = min(self.last - self.rank, len(microbatches))
         for i in range(len(microbatches)):
             self.forward(microbatches[i], targets[i])

@@ -24,7 +24,7 @@ def train_step(stage, microbatches, targets, loss_fn):
         inputs.append(x if rank == 0 else receive(rank - 1).requires_grad_())
         outputs.append(stage(inputs[-1]))
         if rank == last:
-            outputs[-1] = loss_fn(outputs[-1], targets[i])
+            outputs[-1] = loss_fn(outputs[-1], targets[i]) / len(microbatches)
         else:
             send(outputs[-1], rank + 1)
     for x, out in zip(inputs, outputs, strict=True):
@@ -34,4 +34,4 @@ def train_step(stage, microbatches, targets, loss_fn):
             out.backward(receive(rank + 1))
         if rank:
             send(x.grad, rank - 1)
-    return [loss.detach() for loss in outputs] if rank == last else []
+    return [loss.detach() * len(microbatches) for loss in outputs] if rank == last else []
