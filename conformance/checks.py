@@ -203,6 +203,8 @@ def verdict_of(outcomes: Outcomes) -> Verdict | None:
 
 def failure_text(outcomes: Outcomes) -> str:
     """The sentence for a failed run: the reason alone where a name or a device is missing, else every rank's."""
-    told = {Verdict.NOT_PROVIDED: says_not_provided, Verdict.REFUSES: lacks_device}.get(verdict_of(outcomes))
-    lacking = next((outcome for outcome in outcomes if told is not None and told(outcome)), None)
+    tells = {Verdict.NOT_PROVIDED: says_not_provided, Verdict.REFUSES: lacks_device}
+    verdict = verdict_of(outcomes)
+    tell = None if verdict is None else tells.get(verdict)
+    lacking = next((outcome for outcome in outcomes if tell is not None and tell(outcome)), None)
     return outcomes.describe() if lacking is None or lacking.raised is None else lacking.raised.text

@@ -21,9 +21,10 @@ CPU = torch.device("cpu")
 
 def install() -> None:
     """For the rest of this process."""
-    OnTheCpu().__enter__()
+    contextlib.ExitStack().enter_context(OnTheCpu())  # which nothing ever leaves
     for name, value in _CUDA.items():
         setattr(torch.cuda, name, value)
+    torch.nn.Module.to = _moving(torch.nn.Module.to)  # type: ignore[method-assign]  # it reads its arguments itself
     for name in ("init_process_group", "new_group"):
         moved = _over_gloo(getattr(distributed_c10d, name))
         setattr(dist, name, moved)
@@ -40,7 +41,7 @@ class OnTheCpu(TorchFunctionMode):
         if func in (torch.Tensor.cuda, torch.Tensor.pin_memory):
             return args[0]
         positional = func is torch.Tensor.to
-        found = {name: moved(value) if name == "device" else value for name, value in (kwargs or {}).items()}
+        found = {name: moved(value, True) if name == "device" else value for name, value in (kwargs or {}).items()}
         return func(*(moved(value, positional) for value in args), **found)
 
 
@@ -51,6 +52,15 @@ def moved(value: Any, is_device: bool = False) -> Any:
     if isinstance(value, str) and value.partition(":")[0] == "cuda":
         return CPU
     return CPU if is_device and isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _moving(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def call(module: Any, *args: Any, **kwargs: Any) -> Any:
+        given = {name: moved(value, True) if name == "device" else value for name, value in kwargs.items()}
+        return function(module, *(moved(value, True) for value in args), **given)
+
+    return call
 
 
 def _over_gloo(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -21,7 +21,7 @@ MAX_ENTRIES = 3
 
 
 def proposals(modules: Sequence[ModuleType], taken: Sequence[Any]) -> dict[str, list[str]]:
-    """Public definitions of these modules beside those taken, each with the names that it may stand for, best first."""
+    """Public definitions of these modules beside those taken, each with the names that it may stand for."""
     known = {id(value) for value in taken}
     used = {name for value in taken for code in _codes(value) for name in code.co_names}
     found = {}
@@ -48,7 +48,7 @@ def _is_own(value: Any, module: ModuleType) -> bool:
 
 
 def _fitting(name: str, value: Any) -> list[str]:
-    """Entries whose parameters fill all that the signature asks for, by their names; those that share words first."""
+    """Entries whose parameters fill, by name, all that the signature asks for: those that share most words."""
     required = _required(value)
     if not required:
         return []
@@ -58,7 +58,8 @@ def _fitting(name: str, value: Any) -> list[str]:
         shared = max((len(words & _words(spelling)) for spelling in entry.spellings), default=0)
         if shared and _is_alike(entry, value) and required <= _names(entry):
             scores[entry.name] = shared
-    return sorted(scores, key=lambda entry: -scores[entry])
+    best = max(scores.values(), default=0)
+    return [name for name, shared in scores.items() if shared == best]
 
 
 def _is_alike(entry: Entry, value: Any) -> bool:

@@ -1,4 +1,4 @@
-"""A wrapper that is told to gather before its forward pass, and to reduce after backward."""
+"""Told to gather before its forward pass and to reduce after backward: all of it is whole in between, as one unit."""
 
 import torch
 import torch.distributed as dist
