@@ -12,6 +12,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from conformance import patterns
+
 if TYPE_CHECKING:
     import torch
 
@@ -27,6 +29,7 @@ class Comparison:
     observed: str
     message: str = ""
     error: float | None = None  # largest absolute difference, where that means something
+    pattern: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # what is regular about a mismatch
 
 
 def same(observed: object, expected: object) -> Comparison:
@@ -63,6 +66,7 @@ def same_bits(observed: torch.Tensor, expected: torch.Tensor, what: str = "") ->
         observed=f"{got} at {where}",
         message=f"{prefix}{count} of {observed.numel()} elements differ, the first at index {where}",
         error=_largest_error(observed, expected),
+        pattern=patterns.pattern(observed, expected),
     )
 
 
@@ -90,6 +94,7 @@ def within(observed: torch.Tensor, expected: torch.Tensor, bound: float, what: s
         message=f"{prefix}{int(excess.sum())} of {observed.numel()} elements are outside the bound, the worst at index "
         f"{where}",
         error=error,
+        pattern=patterns.pattern(observed, expected),
     )
 
 
@@ -103,7 +108,7 @@ def ranks_agree(values: Sequence[torch.Tensor], what: str = "the result") -> Com
         )
     rank, comparison = odd[0]
     names = ", ".join(str(other) for other, _ in odd)
-    return Comparison(
+    return Comparison(  # without a pattern: which of two ranks is right is not known here
         matches=False,
         expected=f"rank 0 has {comparison.expected}",
         observed=f"rank {rank} has {comparison.observed}",

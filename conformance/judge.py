@@ -97,6 +97,7 @@ class Judge:
     ) -> None:
         """Hold or break by a comparison of ``conformance.expect``; ``message`` says what is compared."""
         said = ": ".join(part for part in (message, comparison.message) if part)
+        data = {**(data or {}), **({"pattern": dict(comparison.pattern)} if comparison.pattern else {})}
         evidence = _evidence(comparison.expected, comparison.observed, witness, unit, said, examples, data)
         if not comparison.matches:
             raise Broken(Verdict.VIOLATED, said or _odd(evidence), evidence=evidence, outcomes=outcomes)
