@@ -30,7 +30,6 @@ class Check:
     planned: Planned
     provides: tuple[str, ...]
     chosen: Chosen | None
-    asks: tuple[str, ...] = ()  # `provides`, and names of the contract among the case's parameters
 
 
 CHECK = pytest.StashKey[Check]()
@@ -127,6 +126,9 @@ def _check(item: pytest.Item, choice: Choice, config: pytest.Config) -> Check | 
     impl = _name(chosen) if "subject" in names else SUITE
     seed, profile = (config.getoption(name, None) for name in ("--hypothesis-seed", "--hypothesis-profile"))
     command = ["pytest", item.nodeid, *rerun_options(choice, impl, seed, profile)]
+    provides = tuple(mark.kwargs.get("provides", ()))
+    parameters = spec.params.values() if spec is not None else ()
+    named = tuple(value for value in parameters if isinstance(value, str) and value in ENTRIES)
     planned = Planned(
         nodeid=item.nodeid,
         claim=str(mark.args[0]),
@@ -135,13 +137,11 @@ def _check(item: pytest.Item, choice: Choice, config: pytest.Config) -> Check | 
         impl=impl,
         rerun=shlex.join(command),
         scenario=None if scenario is None else str(scenario.args[0]),
+        asks=provides + named,
         despite=tuple(mark.kwargs.get("despite", ())),
         alone=bool(mark.kwargs.get("alone", False)),
     )
-    provides = tuple(mark.kwargs.get("provides", ()))
-    parameters = spec.params.values() if spec is not None else ()
-    named = tuple(value for value in parameters if isinstance(value, str) and value in ENTRIES)
-    return Check(planned=planned, provides=provides, chosen=chosen, asks=provides + named)
+    return Check(planned=planned, provides=provides, chosen=chosen)
 
 
 def _case(item: pytest.Item, impl: str) -> str:
@@ -186,7 +186,7 @@ def _is_chosen(check: Check, choice: Choice, reach: dict[str, frozenset[str]]) -
 
 
 def _is_graded(check: Check, rubric: Rubric) -> bool:
-    return check.planned.impl != SUITE and rubric.covers(check.planned.claim, check.planned.tier, check.asks)
+    return check.planned.impl != SUITE and rubric.covers(check.planned.claim, check.planned.tier, check.planned.asks)
 
 
 def _leave_to_killing_cases(items: list[pytest.Item], choice: Choice) -> list[pytest.Item]:

@@ -271,12 +271,21 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Gen
 def _note(item: pytest.Item, ruling: Ruling, duration_s: float) -> None:
     found, of = item.stash.get(JUDGE, None), item.stash.get(SUBJECT, None)
     result = to_result(ruling, item.stash[CHECK].planned, found, duration_s=duration_s)
+    if (size := _world_size(item, of)) is not None:
+        result = dataclasses.replace(result, data={**result.data, "world_size": size})
     item.config.stash[STATE].journal.result(
         item.nodeid,
         result,
         world_sizes=set() if of is None else of.world_sizes,
         story=None if found is None else found.story,
     )
+
+
+def _world_size(item: pytest.Item, of: Subject | None) -> int | None:
+    """The number of ranks that a case is about: its parameter, or the only one that it ran on."""
+    asked = getattr(getattr(item, "callspec", None), "params", {}).get("world_size")
+    sizes = set() if of is None else of.world_sizes
+    return asked if isinstance(asked, int) else next(iter(sizes)) if len(sizes) == 1 else None
 
 
 def _tell_pytest(report: pytest.TestReport, item: pytest.Item, ruling: Ruling, duration_s: float) -> None:

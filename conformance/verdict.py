@@ -194,11 +194,13 @@ class Result:
     unit: str = ""
     witness: str = ""
     examples: int = 0
+    world_sizes: tuple[int, ...] = ()  # on which it was tried
     data: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     hint: Text = Text(en="", fa="")
     blocked_by: str | None = None
     ranks: tuple[RankReport, ...] = ()
     timeline: str | None = None  # file name of a Chrome trace under traces/
+    reproduce: str | None = None  # file name of a script under reproduce/ that shows the fault without Lockstep
     rerun: str = ""  # the command that runs this case again
 
 
@@ -236,6 +238,7 @@ class ScenarioStory:
     evidence: tuple[str, ...] = ()  # lines a witness produced, in order
     waiting: Waiting | None = None  # for the report's drawing
     rerun: str = ""
+    sign: str = ""  # what is seen first, one word: the gallery is sorted by it
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -291,6 +294,7 @@ class Record:
     results: tuple[Result, ...]
     scenarios: tuple[ScenarioStory, ...] = ()
     collected: int = 0  # how many results the run set out to deliver
+    scripts: Mapping[str, str] = dataclasses.field(default_factory=dict)  # by the file name that results have
     rubric: RubricInfo | None = None
     score: Mapping[str, Score] = dataclasses.field(default_factory=dict)  # by implementation; empty without a rubric
 
