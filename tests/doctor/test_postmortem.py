@@ -62,6 +62,7 @@ def test_ranks_that_parted_in_silence_and_broke_later_are_told_where_they_parted
     cause = _cause(fallen)
     assert (cause.ranks, cause.where) == ((0,), SAVE)
     assert "rank 0 called broadcast" in cause.sentence
+    assert cause.entries[0] == "collective-in-a-branch"
 
 
 def test_of_two_ranks_the_one_that_calls_from_a_line_of_its_own_is_to_blame(tmp_path: Path) -> None:
