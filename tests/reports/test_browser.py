@@ -431,6 +431,10 @@ def test_many_implementations_scroll_in_their_own_box(browser: Browser, tmp_path
     page.goto(path.as_uri())
     expect(page.locator(".matrix thead th.impl")).to_have_count(23)
     assert page.evaluate("document.documentElement.scrollWidth") == 1000
+    head, section = (page.locator(part).first.bounding_box() for part in (".matrix thead th", ".section-row th"))
+    assert head is not None
+    assert section is not None
+    assert head["y"] + head["height"] <= section["y"] + 1  # it lies over no row
     page.close()
 
 
