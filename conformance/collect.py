@@ -20,6 +20,7 @@ from impls.contract import ENTRIES
 
 SUITE = "suite"  # who answers for a check that examines no implementation (failure modes, models)
 HOME = Path(__file__).resolve().parent
+_MARKER = "scenario("  # what a file with a failure mode has
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +30,6 @@ class Check:
     planned: Planned
     provides: tuple[str, ...]
     chosen: Chosen | None
-    asks: tuple[str, ...] = ()  # `provides`, and names of the contract among the case's parameters
 
 
 CHECK = pytest.StashKey[Check]()
@@ -126,6 +126,9 @@ def _check(item: pytest.Item, choice: Choice, config: pytest.Config) -> Check | 
     impl = _name(chosen) if "subject" in names else SUITE
     seed, profile = (config.getoption(name, None) for name in ("--hypothesis-seed", "--hypothesis-profile"))
     command = ["pytest", item.nodeid, *rerun_options(choice, impl, seed, profile)]
+    provides = tuple(mark.kwargs.get("provides", ()))
+    parameters = spec.params.values() if spec is not None else ()
+    named = tuple(value for value in parameters if isinstance(value, str) and value in ENTRIES)
     planned = Planned(
         nodeid=item.nodeid,
         claim=str(mark.args[0]),
@@ -134,13 +137,11 @@ def _check(item: pytest.Item, choice: Choice, config: pytest.Config) -> Check | 
         impl=impl,
         rerun=shlex.join(command),
         scenario=None if scenario is None else str(scenario.args[0]),
+        asks=provides + named,
         despite=tuple(mark.kwargs.get("despite", ())),
         alone=bool(mark.kwargs.get("alone", False)),
     )
-    provides = tuple(mark.kwargs.get("provides", ()))
-    parameters = spec.params.values() if spec is not None else ()
-    named = tuple(value for value in parameters if isinstance(value, str) and value in ENTRIES)
-    return Check(planned=planned, provides=provides, chosen=chosen, asks=provides + named)
+    return Check(planned=planned, provides=provides, chosen=chosen)
 
 
 def _case(item: pytest.Item, impl: str) -> str:
@@ -161,6 +162,12 @@ def _is_kept(item: pytest.Item, choice: Choice) -> bool:
     return choice.includes_reported and (choice.scenario is None or _is_told(str(scenario.args[0]), choice))
 
 
+def is_beside(path: Path, choice: Choice) -> bool:
+    """Whether a file of checks has no failure mode, where one is asked for. By its text: importing is slow."""
+    is_checks = path.suffix == ".py" and path.name.startswith("test_")
+    return choice.scenario is not None and is_checks and _MARKER not in path.read_text(encoding="utf-8")
+
+
 def _is_told(scenario: str | None, choice: Choice) -> bool:
     return scenario is not None and choice.scenario in (scenario, ALL)
 
@@ -179,7 +186,7 @@ def _is_chosen(check: Check, choice: Choice, reach: dict[str, frozenset[str]]) -
 
 
 def _is_graded(check: Check, rubric: Rubric) -> bool:
-    return check.planned.impl != SUITE and rubric.covers(check.planned.claim, check.planned.tier, check.asks)
+    return check.planned.impl != SUITE and rubric.covers(check.planned.claim, check.planned.tier, check.planned.asks)
 
 
 def _leave_to_killing_cases(items: list[pytest.Item], choice: Choice) -> list[pytest.Item]:

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+from conformance import patterns
 
 if TYPE_CHECKING:
     import torch
@@ -26,6 +29,7 @@ class Comparison:
     observed: str
     message: str = ""
     error: float | None = None  # largest absolute difference, where that means something
+    pattern: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # what is regular about a mismatch
 
 
 def same(observed: object, expected: object) -> Comparison:
@@ -62,6 +66,7 @@ def same_bits(observed: torch.Tensor, expected: torch.Tensor, what: str = "") ->
         observed=f"{got} at {where}",
         message=f"{prefix}{count} of {observed.numel()} elements differ, the first at index {where}",
         error=_largest_error(observed, expected),
+        pattern=patterns.pattern(observed, expected),
     )
 
 
@@ -89,6 +94,7 @@ def within(observed: torch.Tensor, expected: torch.Tensor, bound: float, what: s
         message=f"{prefix}{int(excess.sum())} of {observed.numel()} elements are outside the bound, the worst at index "
         f"{where}",
         error=error,
+        pattern=patterns.pattern(observed, expected),
     )
 
 
@@ -102,7 +108,7 @@ def ranks_agree(values: Sequence[torch.Tensor], what: str = "the result") -> Com
         )
     rank, comparison = odd[0]
     names = ", ".join(str(other) for other, _ in odd)
-    return Comparison(
+    return Comparison(  # without a pattern: which of two ranks is right is not known here
         matches=False,
         expected=f"rank 0 has {comparison.expected}",
         observed=f"rank {rank} has {comparison.observed}",
@@ -133,6 +139,22 @@ def show(value: object) -> str:
         opening, closing = ("[", "]") if isinstance(value, list) else ("(", ")")
         return _cut(opening + ", ".join(show(item) for item in value) + closing)
     return _cut(str(value))
+
+
+def ends_in_a_figure(text: str) -> bool:
+    """Whether a unit can follow a text: ``12,000``, ``at most 3e-05``, ``[1, 2]``, but not ``12,000 on each rank``."""
+    return bool(re.search(r"[\d\])%]$", text))
+
+
+def with_unit(text: str, unit: str) -> str:
+    """A sentence with the unit behind its figure, the one after ``=`` or else the first; as it is where it has it."""
+    if not unit or re.search(rf"\b{re.escape(unit)}\b", text):
+        return text
+    figure = r"\d[\d,.]*(?:e[+-]?\d+)?(?![^\s,;])(?<![,.])"
+    for pattern in (rf"(?<== )({figure})", rf"(?<!\S)({figure})"):
+        if re.search(pattern, text):
+            return re.sub(pattern, rf"\1 {unit}", text, count=1)
+    return text
 
 
 def _same_items(

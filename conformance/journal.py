@@ -28,6 +28,7 @@ class Planned:
     impl: str
     rerun: str
     scenario: str | None = None
+    asks: tuple[str, ...] = ()  # names of the contract that the case needs, `a|b` for either
     despite: tuple[str, ...] = ()  # needs of the claim whose wrong values cannot show in this case
     alone: bool = False  # wrong values in this case block no claim that needs this one
 
@@ -118,7 +119,14 @@ def _take(entry: Mapping[str, Any], gathered: Gathered) -> None:
     match entry["kind"]:
         case "planned":
             for check in entry["checks"]:
-                planned = Planned(**{**check, "tier": Tier(check["tier"]), "despite": tuple(check["despite"])})
+                planned = Planned(
+                    **{
+                        **check,
+                        "tier": Tier(check["tier"]),
+                        "despite": tuple(check["despite"]),
+                        "asks": tuple(check["asks"]),
+                    }
+                )
                 gathered.planned.setdefault(planned.nodeid, planned)
         case "started":
             gathered.started.add(entry["nodeid"])

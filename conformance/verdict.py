@@ -200,6 +200,7 @@ class Result:
     blocked_by: str | None = None
     ranks: tuple[RankReport, ...] = ()
     timeline: str | None = None  # file name of a Chrome trace under traces/
+    reproduce: str | None = None  # file name of a script under reproduce/ that shows the fault without Lockstep
     rerun: str = ""  # the command that runs this case again
 
 
@@ -293,6 +294,7 @@ class Record:
     results: tuple[Result, ...]
     scenarios: tuple[ScenarioStory, ...] = ()
     collected: int = 0  # how many results the run set out to deliver
+    scripts: Mapping[str, str] = dataclasses.field(default_factory=dict)  # by the file name that results have
     rubric: RubricInfo | None = None
     score: Mapping[str, Score] = dataclasses.field(default_factory=dict)  # by implementation; empty without a rubric
 

@@ -75,6 +75,7 @@ def _case(result: Report, room: int, hint: str) -> Iterator[str]:
         **dict(_ranks(result["ranks"])),
         "hint": hint,
         "timeline": f"traces/{result['timeline']}" if result["timeline"] else "",
+        "script": f"reproduce/{result['reproduce']}" if result.get("reproduce") else "",
         "rerun": result["rerun"],
     }
     yield from paper.fields(fields, room, whole=_OWN_LINES)
