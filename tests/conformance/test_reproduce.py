@@ -37,9 +37,11 @@ REFERENCE = {
     "fully_shard": "fsdp.py",
 }
 # torch is imported once, six scripts run at a time, and each leaves what it prints beside itself.
+pytestmark = pytest.mark.timeout(600)  # eighteen times three processes, on a loaded machine
 RUN_ALL = """
-import contextlib, os, runpy, signal, sys
+import contextlib, gc, os, runpy, signal, sys
 import torch.distributed, torch.multiprocessing
+gc.freeze()
 running = []
 for path in [*sys.argv[1:], *[None] * 6]:
     if len(running) == 6 or path is None and running:
