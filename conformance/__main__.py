@@ -16,7 +16,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m conformance", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     show = commands.add_parser("show", help="what an implementation provides, block by block, before any check")
-    show.add_argument("impl", metavar="NAME-or-PATH")
+    show.add_argument("impl", metavar="NAME-or-PATH[:NAME]")
+    show.add_argument("--adapters", metavar="FILE", help="a table of adapters as TOML")
+    show.add_argument("--device-shim", action="store_true", help="move requests for cuda to the CPU")
     grading = commands.add_parser("grade", help="every hand-in of a folder: points under a rubric, a matrix and a CSV")
     grade.add_arguments(grading)
     mutate = commands.add_parser("mutants", help="every mutant against all claims of its block; writes who broke what")
@@ -26,7 +28,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _mutants(others)
     if others:
         (grading if chosen.command == "grade" else show).error(f"unrecognized arguments: {' '.join(others)}")
-    return grade.main(chosen) if chosen.command == "grade" else showing.show(chosen.impl)
+    if chosen.command == "grade":
+        return grade.main(chosen)
+    return showing.show(chosen.impl, chosen.adapters, chosen.device_shim)
 
 
 def _mutants(options: Sequence[str]) -> int:

@@ -62,6 +62,14 @@ class Description:
     missing: Mapping[str, str] = dataclasses.field(default_factory=dict)  # name in the contract -> why it is not there
     remarks: tuple[str, ...] = ()  # what its author meant to provide and did not: a misspelt adapter, for one
     blocks: tuple[str, ...] = ()
+    averages: bool = False  # its table says that its all-reduces give the mean
+    bindings: Mapping[str, Mapping[str, str]] = dataclasses.field(default_factory=dict)  # name -> parameter -> what
+    reasons: Mapping[str, str] = dataclasses.field(default_factory=dict)  # name -> why it was taken for what it is
+    around: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=dict)  # name -> what else is called, when
+    ambiguous: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=dict)  # name -> what could be it
+    proposals: Mapping[str, Sequence[str]] = dataclasses.field(
+        default_factory=dict
+    )  # what was taken for nothing -> names
     deviates: Mapping[str, Mapping[str, str]] = dataclasses.field(default_factory=dict)
     refuses: Mapping[str, Mapping[str, str]] = dataclasses.field(default_factory=dict)
     verdict: Verdict | None = None
@@ -107,6 +115,11 @@ class Subject:
     def name(self) -> str:
         """The implementation's name as shown."""
         return self.description.name
+
+    @property
+    def more_roundings(self) -> int:
+        """Of a sum that it gives: a division by N and a multiplication where its table says that it averages."""
+        return 2 if self.description.averages else 0
 
     def has(self, name: str) -> bool:
         """Whether the implementation provides this name of the contract (it may still say NotImplementedError)."""
@@ -184,7 +197,16 @@ def why_missing(description: Description, names: Sequence[str]) -> str:
 
 def says_not_provided(outcome: Outcome) -> bool:
     """Whether the rank ended because the implementation lacks a name or raised NotImplementedError in it."""
-    return outcome.raised is not None and outcome.raised.type.rpartition(".")[2] == "NotProvided"
+    return _raised(outcome, "NotProvided")
+
+
+def lacks_device(outcome: Outcome) -> bool:
+    """Whether the rank ended because the implementation asks for a device that this machine does not have."""
+    return _raised(outcome, "NoSuchDevice")
+
+
+def _raised(outcome: Outcome, name: str) -> bool:
+    return outcome.raised is not None and outcome.raised.type.rpartition(".")[2] == name
 
 
 def verdict_of(outcomes: Outcomes) -> Verdict | None:
@@ -195,12 +217,15 @@ def verdict_of(outcomes: Outcomes) -> Verdict | None:
     dead = [outcome for outcome in failed if outcome.ending is not Ending.HUNG]
     if not dead:
         return Verdict.HANGS
+    if all(map(lacks_device, dead)):
+        return Verdict.REFUSES
     return Verdict.NOT_PROVIDED if all(map(says_not_provided, dead)) else Verdict.CRASHES
 
 
 def failure_text(outcomes: Outcomes) -> str:
-    """The sentence for a failed run: the reason alone where a name is missing, else every rank that failed."""
-    lacking = next((outcome for outcome in outcomes if says_not_provided(outcome)), None)
-    if lacking is not None and lacking.raised is not None and verdict_of(outcomes) is Verdict.NOT_PROVIDED:
-        return lacking.raised.text
-    return outcomes.describe()
+    """The sentence for a failed run: the reason alone where a name or a device is missing, else every rank's."""
+    tells = {Verdict.NOT_PROVIDED: says_not_provided, Verdict.REFUSES: lacks_device}
+    verdict = verdict_of(outcomes)
+    tell = None if verdict is None else tells.get(verdict)
+    lacking = next((outcome for outcome in outcomes if tell is not None and tell(outcome)), None)
+    return outcomes.describe() if lacking is None or lacking.raised is None else lacking.raised.text

@@ -20,6 +20,7 @@ from impls.contract import ENTRIES
 
 SUITE = "suite"  # who answers for a check that examines no implementation (failure modes, models)
 HOME = Path(__file__).resolve().parent
+_MARKER = "scenario("  # what a file with a failure mode has
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,6 +160,12 @@ def _is_kept(item: pytest.Item, choice: Choice) -> bool:
     if scenario is None:
         return choice.scenario is None
     return choice.includes_reported and (choice.scenario is None or _is_told(str(scenario.args[0]), choice))
+
+
+def is_beside(path: Path, choice: Choice) -> bool:
+    """Whether a file of checks has no failure mode, where one is asked for. By its text: importing is slow."""
+    is_checks = path.suffix == ".py" and path.name.startswith("test_")
+    return choice.scenario is not None and is_checks and _MARKER not in path.read_text(encoding="utf-8")
 
 
 def _is_told(scenario: str | None, choice: Choice) -> bool:

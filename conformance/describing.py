@@ -11,20 +11,29 @@ import dataclasses
 import fcntl
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from conformance.verdict import Verdict, to_json
+from impls import around
 from impls.contract import BLOCKS
 
 if TYPE_CHECKING:
     from conformance.checks import Description, Pool
     from conformance.options import Chosen
     from fixtures.world.context import RankContext
+    from fixtures.world.outcome import Outcomes
 
 IMPORT_DEADLINE_S = 30.0
+_IMPORT_ERRORS = ("ModuleNotFoundError", "ImportError")
+_NO_MODULE = re.compile(r"[Nn]o module named '([\w.]+)'")
+_FURTHER: Mapping[str, Any] = {
+    "averages": False,
+    **{key: {} for key in ("reasons", "bindings", "around", "ambiguous", "proposals")},
+}
 
 
 def describe(ctx: RankContext) -> dict[str, Any]:
@@ -35,6 +44,12 @@ def describe(ctx: RankContext) -> dict[str, Any]:
         "blocks": {block: dict(impl.provides(block)) for block in BLOCKS},
         "missing": {name: reason for block in BLOCKS for name, reason in impl.missing(block).items()},
         "remarks": impl.remarks(),
+        "averages": impl.averages,
+        "reasons": {name: impl.why(name) for block in BLOCKS for name in impl.provides(block)},
+        "bindings": {name: impl.bindings(name) for block in BLOCKS for name in impl.provides(block)},
+        "around": around.calls(impl),
+        "ambiguous": impl.rivals(),
+        "proposals": impl.proposals(),
         "deviates": _table(impl.deviates),
         "refuses": _table(impl.refuses),
     }
@@ -52,7 +67,7 @@ def _table(declared: object) -> dict[str, dict[str, str]]:
 
 def find_out(chosen: Chosen, pool: Pool) -> Description:
     """Load the implementation in a world of one rank and describe it; a failure to load becomes a verdict."""
-    from conformance.checks import Description, verdict_of
+    from conformance.checks import Description, failure_text, verdict_of
 
     known = Description(name=chosen.name, spec=chosen.spec, path=chosen.path, sha256=chosen.sha256)
     if chosen.unusable:
@@ -62,7 +77,8 @@ def find_out(chosen: Chosen, pool: Pool) -> Description:
     if (verdict := verdict_of(outcomes)) is not None:
         verdict = Verdict.CRASHES if verdict is Verdict.NOT_PROVIDED else verdict
         what = "hangs while it is imported" if verdict is Verdict.HANGS else "cannot be imported"
-        return dataclasses.replace(known, verdict=verdict, reason=f"{chosen.name} {what}: {outcomes.describe()}")
+        reason = failure_text(outcomes) + proposal(outcomes, chosen.path)
+        return dataclasses.replace(known, verdict=verdict, reason=f"{chosen.name} {what}: {reason}")
     value = outcomes.values[0]
     spellings = {name: spelling for names in value["blocks"].values() for name, spelling in names.items()}
     return dataclasses.replace(
@@ -70,10 +86,24 @@ def find_out(chosen: Chosen, pool: Pool) -> Description:
         spellings=spellings,
         missing=value["missing"],
         remarks=tuple(value["remarks"]),
+        **{key: value.get(key, default) for key, default in _FURTHER.items()},
         blocks=tuple(block for block, names in value["blocks"].items() if names),
         deviates=value["deviates"] if chosen.is_peer else {},  # nobody excuses their own hand-in
         refuses=value["refuses"],
         reason="" if spellings else f"{chosen.name} ({chosen.path}) provides no name of the contract",
+    )
+
+
+def proposal(outcomes: Outcomes, path: str) -> str:
+    """What can be done about an import that fails for want of a package; nothing where that is not so."""
+    raised = outcomes[0].raised
+    found = _NO_MODULE.search(raised.text) if raised is not None and raised.type in _IMPORT_ERRORS else None
+    name = "" if found is None else found[1].partition(".")[0]
+    if not name or name in Path(path).parts:  # its own package is not to be replaced
+        return ""
+    return (
+        f"\nInstall {name}; or, where nothing that is checked needs it, have it replaced: "
+        f'adapters = {{"stub": ["{name}"]}} in the module, or adapters.stub = ["{name}"] in a file for --adapters=FILE.'
     )
 
 

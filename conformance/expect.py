@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -138,6 +139,22 @@ def show(value: object) -> str:
         opening, closing = ("[", "]") if isinstance(value, list) else ("(", ")")
         return _cut(opening + ", ".join(show(item) for item in value) + closing)
     return _cut(str(value))
+
+
+def ends_in_a_figure(text: str) -> bool:
+    """Whether a unit can follow a text: ``12,000``, ``at most 3e-05``, ``[1, 2]``, but not ``12,000 on each rank``."""
+    return bool(re.search(r"[\d\])%]$", text))
+
+
+def with_unit(text: str, unit: str) -> str:
+    """A sentence with the unit behind its figure, the one after ``=`` or else the first; as it is where it has it."""
+    if not unit or re.search(rf"\b{re.escape(unit)}\b", text):
+        return text
+    figure = r"\d[\d,.]*(?:e[+-]?\d+)?(?![^\s,;])(?<![,.])"
+    for pattern in (rf"(?<== )({figure})", rf"(?<!\S)({figure})"):
+        if re.search(pattern, text):
+            return re.sub(pattern, rf"\1 {unit}", text, count=1)
+    return text
 
 
 def _same_items(

@@ -133,7 +133,7 @@ def _take(entry: Mapping[str, Any], gathered: Gathered) -> None:
         case "story":
             gathered.stories[entry["nodeid"]] = _story(entry["story"])
         case "result":
-            gathered.results[entry["nodeid"]] = _result(entry["result"])
+            gathered.results[entry["nodeid"]] = _result(entry["result"] | {"world_sizes": entry["world_sizes"]})
             gathered.world_sizes.update(entry["world_sizes"])
             if entry["story"] is not None:
                 gathered.stories[entry["nodeid"]] = _story(entry["story"])
@@ -145,6 +145,7 @@ def _result(fields: dict[str, Any]) -> Result:
             **fields,
             "tier": Tier(fields["tier"]),
             "verdict": Verdict(fields["verdict"]),
+            "world_sizes": tuple(fields["world_sizes"]),
             "hint": Text(**fields["hint"]),
             "ranks": tuple(RankReport(**rank) for rank in fields["ranks"]),
         }

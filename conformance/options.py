@@ -20,7 +20,8 @@ from conformance import mutants, rubric, scenarios
 from conformance.forall import PROFILES
 from conformance.ledger import Ledger, LedgerError, UnknownClaim
 from conformance.rubric import Rubric
-from impls.locate import ImplementationError, Kind, UnknownImplementation, locate
+from impls.locate import ImplementationError, Kind, UnknownImplementation, bundled, locate
+from impls.spec import Spec
 
 DEFAULT_IMPL = "reference"
 DEFAULT_REPORT = Path("reports") / "out"
@@ -36,6 +37,17 @@ def add_options(parser: pytest.Parser) -> None:
         default=[],
         metavar="NAME|PATH",
         help="implementation to check, e.g. --impl=reference, --impl=torch, --impl=../homework/ddp.py; repeatable",
+    )
+    group.addoption(
+        "--adapters",
+        default=None,
+        metavar="FILE",
+        help="a table of adapters as TOML, for implementations whose files are not to be touched; for all --impl",
+    )
+    group.addoption(
+        "--device-shim",
+        action="store_true",
+        help="move requests for cuda to the CPU in the rank processes, for code that names its device",
     )
     group.addoption(
         "--claim",
@@ -137,7 +149,8 @@ def choose(config: pytest.Config) -> Choice:
     try:
         ledger = Ledger.load() if option.rubric else None
         graded = None if ledger is None else rubric.read(config.invocation_params.dir / option.rubric, ledger)
-        impls = _distinct([_locate(spec, is_graded=graded is not None) for spec in specs])
+        asked = [beside(spec, option.adapters, option.device_shim) for spec in specs]
+        impls = _distinct([chosen_from(spec, is_graded=graded is not None) for spec in asked])
         if option.mutants:
             impls += tuple(_mutant(found) for found in mutants.find())
         choice = Choice(
@@ -177,8 +190,20 @@ def rerun_options(choice: Choice, impl: str, seed: str | None, profile: str | No
     return [*parts, f"--report={RERUN_REPORT}"]
 
 
-def _locate(spec: str, *, is_graded: bool = False) -> Chosen:
-    """Raises ImplementationError; where points are given only for what is not there: a broken file is worth none."""
+def beside(spec: str, adapters: str | None, device_shim: bool) -> str:
+    """The spec with what stands beside it on the command line; what is bundled needs none of it."""
+    asked = Spec.parse(spec)
+    if asked.where in bundled() or asked.where.startswith("mutants"):
+        return spec
+    table = str(Path(adapters).expanduser().resolve()) if adapters else asked.adapters
+    return str(dataclasses.replace(asked, adapters=table, device_shim=device_shim or asked.device_shim))
+
+
+def chosen_from(spec: str, *, is_graded: bool = False) -> Chosen:
+    """The implementation that a spec names. Raises `ImplementationError`.
+
+    Where points are given only for what is not there: a broken file is worth none.
+    """
     try:
         located = locate(spec)
     except UnknownImplementation:
@@ -186,7 +211,7 @@ def _locate(spec: str, *, is_graded: bool = False) -> Chosen:
     except ImplementationError as error:
         if not is_graded:
             raise
-        path = Path(spec).resolve()
+        path = Path(Spec.parse(spec).where).resolve()
         return Chosen(name=path.name, spec=spec, path=str(path), sha256="", unusable=str(error))
     name = located.path.name if located.kind in (Kind.FILE, Kind.FOLDER) else located.asked.where
     name = f"{name}:{located.asked.only}" if located.asked.only else name
@@ -195,7 +220,7 @@ def _locate(spec: str, *, is_graded: bool = False) -> Chosen:
 
 
 def _mutant(found: mutants.Mutant) -> Chosen:
-    return dataclasses.replace(_locate(found.spec), name=found.name, breaks=found.breaks)
+    return dataclasses.replace(chosen_from(found.spec), name=found.name, breaks=found.breaks)
 
 
 def _seconds(text: str) -> float:

@@ -31,6 +31,7 @@ from conformance.ruling import Ruling, rule, to_result
 from conformance.state import STATE, State
 from conformance.time_limit import TimeLimit
 from conformance.verdict import ScenarioStory, Verdict
+from fixtures.plugin import start_early
 from fixtures.world.server import inherit
 
 forall.register_profiles()
@@ -88,6 +89,8 @@ def pytest_configure(config: pytest.Config) -> None:
         descriptions=Descriptions(folder),
         seed=_seed(config),
     )
+    if choice.scenario is not None:
+        start_early(config)
     hypothesis.configuration.set_hypothesis_home_dir(folder / "hypothesis")
     if not config.getoption("--hypothesis-profile", None):
         hypothesis.settings.load_profile("lockstep")
@@ -112,6 +115,14 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     if choice.mutants is not None:
         return f"lockstep: {sum(impl.breaks is not None for impl in choice.impls)} mutants ({choice.mutants})"
     return f"lockstep: {', '.join(impl.name for impl in choice.impls)}; report in {choice.folder}"
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Read no file that has nothing of what ``--scenario`` chooses, unless it was named itself."""
+    named = {config.invocation_params.dir / argument.partition("::")[0] for argument in config.args}
+    if collection_path not in named and collect.is_beside(collection_path, config.stash[STATE].choice):
+        return True
+    return None
 
 
 @pytest.hookimpl(tryfirst=True)  # so that the implementation comes first in every node id

@@ -194,6 +194,7 @@ class Result:
     unit: str = ""
     witness: str = ""
     examples: int = 0
+    world_sizes: tuple[int, ...] = ()  # on which it was tried
     data: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     hint: Text = Text(en="", fa="")
     blocked_by: str | None = None
@@ -237,6 +238,7 @@ class ScenarioStory:
     evidence: tuple[str, ...] = ()  # lines a witness produced, in order
     waiting: Waiting | None = None  # for the report's drawing
     rerun: str = ""
+    sign: str = ""  # what is seen first, one word: the gallery is sorted by it
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

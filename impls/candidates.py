@@ -17,6 +17,8 @@ from impls.contract import Entry
 from impls.contract.patterns import entries_of
 from impls.contract.spellings import COMMUNICATORS, FAMILIES, WRAPPER_METHODS
 from impls.definitions import is_library, is_stub, place
+from impls.handover import cannot_be_called
+from impls.locate import entries_for
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -49,10 +51,10 @@ def choose(entry: Entry, modules: Sequence[ModuleType], own_words: bool) -> Choi
         return Choice(listed[0])
     found = _written([*_named(entry, entry.aliases, modules, f"another name of {entry.name}")])
     if own_words and entry.orders:
-        for source in (_by_parts, _by_methods):
-            found = found or _written([*source(entry, modules)])
+        found = _written([*found, *_by_parts(entry, modules), *_by_methods(entry, modules)])
     full = [candidate for candidate in found if not is_stub(candidate.value)]
-    left = outermost(full)
+    callable_ones = [each for each in full if not (entry.orders and cannot_be_called(each.value, entry))]
+    left = outermost(callable_ones or full)
     if not left:
         return Choice(next(iter([*listed, *found]), None))
     family = FAMILIES.get(entry.name, ())
@@ -115,7 +117,7 @@ def _by_methods(entry: Entry, modules: Sequence[ModuleType]) -> Iterator[Candida
         method = next(
             (each for each in WRAPPER_METHODS.get(entry.name, ()) if callable(getattr(value, each, None))), ""
         )
-        if method:
+        if method and not entries_for(name):
             yield Candidate(value, name, f"by its method {method}")
         elif entry.block == "collectives" and COMMUNICATORS.search(name):
             spelling = next((each for each in entry.spellings if inspect.isfunction(getattr(value, each, None))), "")

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import torch
 
+from impls.spec import Spec
+
 _NO_CUDA = re.compile(
     r"not compiled with CUDA|Found no NVIDIA driver|No CUDA GPUs are available|doesn't have NCCL built in|"
     r"NCCL.*(not (available|supported)|no GPUs found)|CUDA driver|Invalid device.*cuda|"
@@ -37,9 +39,15 @@ def without_cuda(own: Path) -> Iterator[None]:
     except NoSuchDevice:
         raise
     except Exception as error:
-        if torch.cuda.is_available() or not _NO_CUDA.search(str(error)):
+        if torch.cuda.is_available() or not (_NO_CUDA.search(str(error)) or _counted_none(error)):
             raise
         raise NoSuchDevice(_told(error, own)) from error
+
+
+def _counted_none(error: Exception) -> bool:
+    """Whether something was divided by the number of devices."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return isinstance(error, ZeroDivisionError) and "device_count" in (frames[-1].line or "")
 
 
 def _told(error: Exception, own: Path) -> str:
@@ -54,3 +62,11 @@ def _told(error: Exception, own: Path) -> str:
 
 def _first_line(error: Exception) -> str:
     return f"{type(error).__name__}: {str(error).strip().splitlines()[0]}"
+
+
+def prepare(spec: str) -> None:
+    """In a rank, before anything of an implementation is imported: move its requests, where that was asked for."""
+    if Spec.parse(spec).device_shim and not torch.cuda.is_available():
+        from impls.device_shim import install
+
+        install()

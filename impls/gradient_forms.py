@@ -16,15 +16,15 @@ PER_RANK = 8
 
 
 class Trial(nn.Module):
-    """A parameter whose gradient is whatever the forward pass is given."""
+    """Parameters whose gradient is whatever the forward pass is given: one for each rank, as some cannot own none."""
 
     def __init__(self, world_size: int, dtype: torch.dtype) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.zeros(PER_RANK * world_size, dtype=dtype))
+        self.weights = nn.ParameterList(nn.Parameter(torch.zeros(PER_RANK, dtype=dtype)) for _ in range(world_size))
 
     def forward(self, gradient: Tensor) -> Tensor:
         """A scalar in FP32: a float16 loss would have the scale itself for its gradient, and 2**16 is inf there."""
-        return (self.weight.float() * gradient).sum()
+        return (torch.cat([weight.float() for weight in self.weights]) * gradient).sum()
 
 
 def gradient_of(rank: int, world_size: int) -> Tensor:
@@ -36,6 +36,7 @@ def gradient_of(rank: int, world_size: int) -> Tensor:
 
 def follows_single_ranks(trial: Trial, group: dist.ProcessGroup | None = None) -> bool:
     """After one step: whether any element moved against the mean, on any rank."""
-    against = (trial.weight.detach().float() > 0).any().to(torch.int32)  # a positive gradient makes weights negative
+    weights = torch.cat([weight.detach().float() for weight in trial.weights])
+    against = (weights > 0).any().to(torch.int32)  # a positive gradient makes weights negative
     dist.all_reduce(against, op=dist.ReduceOp.MAX, group=group)
     return bool(against)

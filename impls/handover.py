@@ -76,6 +76,17 @@ def cannot_be_called(target: Callable[..., Any], entry: Entry) -> str | None:
     return None
 
 
+def bindings(target: Callable[..., Any], entry: Entry) -> dict[str, str]:
+    """By parameter of `target`, what it is handed: a name of the contract, or nothing where its default stays."""
+    offered = dict.fromkeys(name for order in entry.orders for name in (*order, *_EVERYWHERE))
+    try:
+        args, kwargs = arguments(target, entry, {name: name for name in offered})
+        bound = inspect.signature(target).bind(*args, **kwargs).arguments
+    except (NotProvided, TypeError, ValueError):
+        return {}
+    return {name: str(bound.get(name, "")) for name in inspect.signature(target).parameters if name != "kwargs"}
+
+
 def _choose(names: Sequence[str], available: Mapping[str, Any]) -> dict[str, str]:
     """Parameter name -> key of `available`: the exact names first, then the synonyms of keys that are still free."""
     chosen = {name: name for name in names if name in available}

@@ -12,11 +12,14 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
+import torch.distributed as dist
+
 from impls.candidates import Candidate, choose
 from impls.contract import BLOCKS, ENTRIES, Entry
-from impls.definitions import is_stub, place
+from impls.contract.spellings import STATE_FUNCTIONS
+from impls.definitions import is_library, is_stub, place
 from impls.devices import NoSuchDevice, without_cuda
-from impls.handover import NotProvided, arguments, cannot_be_called, takes, takes_any_keyword
+from impls.handover import NotProvided, arguments, bindings, cannot_be_called, takes, takes_any_keyword
 from impls.locate import (
     BrokenSyntax,
     EmptyFolder,
@@ -31,6 +34,7 @@ from impls.locate import (
     locate,
     manifest_of,
 )
+from impls.proposals import proposals
 from impls.table import INITIALIZE, MEAN, OP, SPECIAL, unknown_key
 from impls.workshop import Workshop
 
@@ -77,6 +81,7 @@ class Implementation:
         self._workshop = workshop
         self._known: dict[str, _Found] = {}
         self._only: list[str] | None = None
+        self._state_of: Any = None  # the process group for which its modules' global state was set
 
     @property
     def blocks(self) -> tuple[str, ...]:
@@ -134,10 +139,11 @@ class Implementation:
 
     @property
     def state_function(self) -> Callable[..., Any] | None:
-        """What the table names to be called before anything else."""
-        name = self._special(INITIALIZE)
-        homes = self.modules if isinstance(name, str) else ()
-        return next((found for home in homes if callable(found := getattr(home, str(name), None))), None)
+        """What is called before anything else: what the table names, or one of `STATE_FUNCTIONS`."""
+        asked = self._special(INITIALIZE)
+        names = STATE_FUNCTIONS if asked is None else (str(asked),)
+        found = [getattr(home, name, None) for name in names for home in self.modules]
+        return next((each for each in found if callable(each) and not is_library(each) and not is_stub(each)), None)
 
     def _special(self, key: str) -> Any:
         return next((table[key] for table in self._tables() if key in table), None)
@@ -147,6 +153,22 @@ class Implementation:
         own = [getattr(module, "adapters", {}) for module in self.modules]
         tables = [self.located.adapters, *own, self.manifest.get("adapters", {})]
         return [table for table in tables if isinstance(table, Mapping)]
+
+    def bindings(self, name: str) -> dict[str, str]:
+        """What the parameters of what is provided for a name are handed."""
+        return bindings(self._found(name).value, ENTRIES[name]) if ENTRIES[name].orders else {}
+
+    def proposals(self) -> dict[str, list[str]]:
+        """What is there and was taken for nothing, with the names of the contract that it may stand for."""
+        taken = [found.value for found in map(self._found, ENTRIES) if found.value is not None]
+        rivals = [rival.value for name in ENTRIES for rival in self._found(name).rivals]
+        return proposals(self.modules, [*taken, *rivals])
+
+    def rivals(self) -> dict[str, list[str]]:
+        """Names of the contract for which several could be meant, with what could."""
+        return {
+            name: [rival.spelling for rival in found.rivals] for name in ENTRIES if (found := self._found(name)).rivals
+        }
 
     def why(self, name: str) -> str:
         """Why what is provided for a name of the contract was taken for it."""
@@ -163,11 +185,25 @@ class Implementation:
         found = self._found(name)
         if found.reason is not None:
             raise NotProvided(found.reason)
+        self._set_state()
         rest = dict(further or {})
         args, kwargs = arguments(found.value, ENTRIES[name], available | rest)
         if takes_any_keyword(found.value):
             kwargs |= {key: value for key, value in rest.items() if not takes(found.value, key)}
         return self.invoke(found.value, *args, **kwargs)
+
+    def _set_state(self) -> None:
+        """Call what sets the global state of its modules, where there is such a function, once for a process group."""
+        world = dist.group.WORLD if dist.is_initialized() else None
+        if world is None or world is self._state_of or self.located.kind not in _HAND_INS:
+            return
+        self._state_of = world
+        if (target := self.state_function) is None:
+            return
+        available = {"rank": dist.get_rank(), "world_size": dist.get_world_size(), "group": world}
+        entry = Entry(name="initialize", block="", aliases=(), orders=(("world_size",), ("rank", "world_size")), doc="")
+        args, kwargs = arguments(target, entry, available)
+        self.invoke(target, *args, **kwargs)
 
     def invoke(self, target: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call anything of the implementation's; its own NotImplementedError becomes `NotProvided`."""
@@ -199,7 +235,9 @@ class Implementation:
                 return self._adapted(module, adapter[entry.name], entry)
         choice = choose(entry, self.modules, own_words=self.located.kind in _HAND_INS)
         if choice.rivals:
-            return _Found(None, "", self._ambiguous(entry, choice.rivals), was_meant=True)
+            found = _Found(None, "", self._ambiguous(entry, choice.rivals), was_meant=True)
+            found.rivals = choice.rivals
+            return found
         if choice.taken is None:
             return _Found(None, "", f"{self.name} has no {entry.name}")
         found = self._described(choice.taken.value, choice.taken.spelling, entry)
@@ -260,7 +298,7 @@ class Implementation:
 class _Found:
     """What a look-up gave: a value with its spelling, or the reason why there is none."""
 
-    __slots__ = ("note", "reason", "spelling", "value", "was_meant", "why")
+    __slots__ = ("note", "reason", "rivals", "spelling", "value", "was_meant", "why")
 
     def __init__(self, value: Any, spelling: str, reason: str | None, was_meant: bool = False) -> None:
         self.value = value
@@ -269,6 +307,7 @@ class _Found:
         self.was_meant = was_meant  # the reason is news to whoever wrote it
         self.why = "the table of adapters"
         self.note = ""
+        self.rivals: tuple[Candidate, ...] = ()
 
 
 def _manifest(modules: list[ModuleType]) -> dict[str, Any]:

@@ -17,6 +17,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from impls.mpi_names import MpiNames
+
 RECV_TIMEOUT_S = 30.0  # how long a queue mesh waits for a silent peer
 
 HEADER_TAG = 0x48  # tells shape and dtype of the message that follows; sent by GlooMesh only
@@ -89,7 +91,7 @@ class _Letter:
 _Queues = dict[tuple[int, int], "queue.SimpleQueue[_Letter]"]
 
 
-class QueueMesh:
+class QueueMesh(MpiNames):
     """One rank's end of a mesh between threads of one process; made by `queue_mesh`."""
 
     def __init__(self, rank: int, world_size: int, queues: _Queues, timeout_s: float) -> None:
@@ -158,7 +160,7 @@ def queue_mesh(world_size: int, timeout_s: float = RECV_TIMEOUT_S) -> list[Mesh]
     return [QueueMesh(rank, world_size, queues, timeout_s) for rank in ranks]
 
 
-class GlooMesh:
+class GlooMesh(MpiNames):
     """This process's end of a mesh over a torch.distributed group (default: all ranks).
 
     What is sent is a header (dtype and shape, always `HEADER_BYTES` long, tag `HEADER_TAG`) and a payload (tag

@@ -24,7 +24,7 @@ from impls.definitions import is_stub
 from impls.handover import NotProvided, takes
 from impls.loading import Implementation
 from impls.normalise import UnusableResult
-from impls.parallel_forms import PIECES, FunctionLayer, fill, sizes_of
+from impls.parallel_forms import PIECES, FunctionLayer, fill, held_by, sizes_of
 
 SEQUENCE_DIM = 1
 
@@ -262,10 +262,10 @@ def _one(out: Any) -> Tensor:
 
 
 def _parameters(layer: nn.Module) -> dict[str, Tensor]:
-    """Those of a module, or of whatever else is called like one."""
+    """Those of a module, and of what is called like one and is none, wherever it lies."""
     found: dict[str, Tensor] = dict(layer.named_parameters())
-    inner = getattr(layer, "inner", None)
-    if not found and inner is not None and not isinstance(inner, nn.Module):
-        held = vars(inner) if hasattr(inner, "__dict__") else {}
-        found = {name: value for name, value in held.items() if isinstance(value, Tensor) and value.is_leaf}
+    for path, module in layer.named_modules():
+        if isinstance(module, Parallel) and not isinstance(module.inner, nn.Module):
+            prefix = f"{path}." if path else ""
+            found |= {prefix + name: value for name, value in held_by(module.inner)}
     return found

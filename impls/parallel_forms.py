@@ -6,13 +6,14 @@ Knows shapes and nothing of implementations: what `impls.parallel` needs for its
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from impls.definitions import is_library
 from impls.normalise import UnusableResult
 
 _SECOND = re.compile(r"down|fc2|w2|lin(ear)?_?2|second|row|to_h\b|out|proj")  # what people call an MLP's second layer
@@ -81,6 +82,28 @@ def starts(size: int, group: dist.ProcessGroup | None) -> int:
     sizes = [torch.zeros(1, dtype=torch.int64) for _ in range(dist.get_world_size(group))]
     dist.all_gather(sizes, torch.tensor([size]), group=group)
     return sum(int(other) for other in sizes[: dist.get_rank(group)])
+
+
+def held_by(thing: Any, name: str = "", seen: set[int] | None = None) -> Iterator[tuple[str, Tensor]]:
+    """The tensors of numbers that an object which is no module keeps, in its attributes and theirs, each once."""
+    seen = set() if seen is None else seen
+    if id(thing) in seen:
+        return
+    seen.add(id(thing))
+    if isinstance(thing, Tensor):
+        if thing.is_leaf and thing.is_floating_point():
+            yield name, thing
+        return
+    if isinstance(thing, nn.Module):
+        inside: Mapping[Any, Any] = dict(thing.named_parameters())
+    elif isinstance(thing, list | tuple):
+        inside = dict(enumerate(thing))
+    elif isinstance(thing, dict):
+        inside = thing
+    else:
+        inside = {} if is_library(type(thing)) else getattr(thing, "__dict__", {})
+    for key, value in inside.items():
+        yield from held_by(value, f"{name}.{key}" if name else str(key), seen)
 
 
 # What a function of tensors may ask for: the contract's parameter, the whole's, and along which dimension that is cut.

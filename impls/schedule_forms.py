@@ -2,7 +2,7 @@
 
     one list per rank          also a dict by rank, generators, a text "F0 F1 B0", torch's tables with None for idling
     one flat list              of (cycle, stage, microbatch, phase): ordered by cycle, dealt out by stage
-    one list per clock tick    what all ranks do in that tick
+    one list per clock tick    what all ranks do in that tick; of GPipe also the pairs of `clock_cycles`
 
 Which rank has which stage follows from who runs it; only where no rank is named, from the name of the schedule.
 What an entry may look like is in `action_forms`. A schedule that is read need not be right: see `validate`.
@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from impls.action_forms import EXAMPLES, Part, Said, Unreadable, is_entry, number, read_entry, shown
+from impls.clock_cycles import are_cycles, completed
 from impls.reference.pipeline.actions import Action, Kind, Schedule
 from impls.schedule_owners import as_in_the_papers, placement_of
 
@@ -65,6 +66,8 @@ class _Reader:
         items = (
             self._by_rank(value) if isinstance(value, Mapping) else self._listed(value, "it", max(self.num_ranks, 1))
         )
+        if self.name == "gpipe" and are_cycles(items):
+            return self._ticks(completed(items))
         if items and all(map(is_entry, items)):
             return self._dealt_out([(f"entry {place}", item) for place, item in enumerate(items)])
         if len(items) == self.num_ranks:

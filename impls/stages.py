@@ -18,10 +18,17 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from impls import gradient_forms
-from impls.contract.spellings import FSDP_SYNC_FUNCTIONS, GATHER_FUNCTIONS, GATHER_METHODS, SYNC_METHODS
+from impls import gradient_forms, layered
+from impls.contract import Entry
+from impls.contract.spellings import (
+    FSDP_SYNC_FUNCTIONS,
+    GATHER_FUNCTIONS,
+    GATHER_METHODS,
+    GATHERS_FIRST,
+    SYNC_METHODS,
+)
 from impls.definitions import is_stub
-from impls.handover import NotProvided, takes, takes_any_keyword
+from impls.handover import NotProvided, cannot_be_called, takes, takes_any_keyword
 from impls.loading import Implementation
 from impls.normalise import UnusableResult, Wrapped
 from impls.reference.calls import average_gradients
@@ -111,7 +118,9 @@ class Trainer:
     # -- a training step ---------------------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The forward pass."""
+        """The forward pass, and before it the call that gathers where that is one of its own."""
+        if self.name == "3" and (gather := _explicit_gather(self.wrapper)) is not None:
+            self._impl.invoke(gather)
         return self._impl.invoke(self.wrapper, *args, **kwargs)
 
     def backward(self, loss: Tensor) -> None:
@@ -237,12 +246,11 @@ def _fully_sharded(
     if reshard_after_forward is not None and not takes(impl.get("fully_shard"), "reshard_after_forward"):
         raise NotProvided(f"{impl.name}'s fully_shard has no reshard_after_forward")
     listener = Listener(module)
-    rank, world_size = dist.get_rank(group), dist.get_world_size(group)
-    made = impl.call(
-        "fully_shard",
-        module=module,
-        world_size=world_size,
-        rank=rank,
+    made = layered.fully_sharded(
+        impl,
+        module,
+        world_size=dist.get_world_size(group),
+        rank=dist.get_rank(group),
         group=group,
         reshard_after_forward=reshard_after_forward,
     )
@@ -312,6 +320,20 @@ class _Maker:
             trainer.step()
             known[key] = gradient_forms.follows_single_ranks(trial, self._group)
         return known[key]
+
+
+def _explicit_gather(wrapper: Any) -> Callable[..., Any] | None:
+    """A method that gathers before a forward pass, where the forward pass does not call it."""
+    cls = type(wrapper)
+    name = next((name for name in GATHERS_FIRST if _is_written(getattr(cls, name, None))), None)
+    code = getattr(vars(cls).get("forward", vars(cls).get("__call__")), "__code__", None)
+    if name is None or code is None or name in code.co_names:
+        return None
+    method: Callable[..., Any] = getattr(wrapper, name)
+    return None if cannot_be_called(method, _NO_ARGUMENTS) else method
+
+
+_NO_ARGUMENTS = Entry(name="gather", block="", aliases=(), orders=((),), doc="")
 
 
 def _stage_of(entry: str) -> str:

@@ -115,7 +115,8 @@ class Workshop:
         package.__path__ = [str(init.parent)]
         sys.modules[name] = package
         told = f"{type(error).__name__}: {error}".strip().splitlines()[0]
-        self.skipped.append(f"{init.parent.name}/{init.name} was left out, as it failed here ({told})")
+        said = f"{init.parent.name}/{init.name} was left out, as it failed here ({told})"
+        self.skipped += [said] if said not in self.skipped else []
 
     def _make_package(self) -> None:
         init = self._folder / "__init__.py"

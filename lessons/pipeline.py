@@ -10,6 +10,8 @@ real ranks as well.
     python -m lessons pipeline --compare                             all schedules at one size
     python -m lessons pipeline --curve                               the bubble by N and M
     python -m lessons pipeline --impl mine --schedule zb_h1          yours
+
+Sources: GPipe (1811.06965); Megatron-LM (2104.04473); Zero Bubble (2401.10241); DeepSeek-V3 (2412.19437), 3.2.1.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ from impls.reference.pipeline.names import SCHEDULES
 from impls.reference.pipeline.simulate import Timeline, simulate
 from impls.schedule_calls import NUM_CHUNKS
 from lessons import pipeline_text as text
+from lessons.paths import PICTURES, trouble
 from lessons.pipeline_cells import Cell, simulated
 from lessons.pipeline_executed import MOST_RANKS, executed, other_order, told
 from lessons.pipeline_legal import Illegal, out_of_place, require
@@ -66,8 +69,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print what was asked for; 0, 1 when it is not as it should be, 2 for options of no use."""
-    if trouble := _unusable(options) or out_of_place(options):
-        print(trouble, file=sys.stderr)
+    if reason := _unusable(options) or out_of_place(options):
+        print(reason, file=sys.stderr)
         return 2
     options.chunks = NUM_CHUNKS if options.chunks is None else options.chunks
     try:
@@ -171,11 +174,9 @@ def _unusable(options: argparse.Namespace) -> str:
         return (
             f"--execute --stages {options.stages}: {MOST_RANKS} ranks can be run at most; without it there may be more"
         )
-    for option, path, endings in (("--svg", options.svg, (".svg", ".png")), ("--trace", options.trace, (".json",))):
-        if path and path.suffix not in endings:
-            return f"{option} {path}: give the path the ending {' or '.join(endings)}"
-        if path and not path.resolve().parent.is_dir():
-            return f"{option} {path}: there is no folder {path.parent}; make it first"
+    for option, path, endings in (("--svg", options.svg, PICTURES), ("--trace", options.trace, (".json",))):
+        if path and (reason := trouble(option, path, endings)):
+            return reason
     return ""
 
 

@@ -76,6 +76,7 @@ def _result(result: Result) -> Report:
         "unit": safe(result.unit, NAME_LIMIT),
         "witness": result.witness,
         "examples": result.examples,
+        "world_sizes": list(result.world_sizes),
         "hint": _text(result.hint),
         "ranks": [
             {

@@ -103,7 +103,7 @@ class Comparison:
     def trouble(self) -> str:
         """Why the two cannot be compared, and what to do; empty where they can."""
         theirs = ", ".join(self.gone) or "none"
-        if not self.names and not self.old["impls"] == self.new["impls"] == []:
+        if not self.names and (self.gone or self.come):
             return (
                 f"the reports have no implementation in common (OLD: {theirs}; NEW: {', '.join(self.come) or 'none'}). "
                 "If one took the place of another, say so: --impl OLD_NAME=NEW_NAME"

@@ -21,7 +21,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from reports import figures, gantt, pack, plot, rows, score, start, waits
+from reports import figures, gantt, lanes, pack, plot, rows, score, start, stories, waits
 from reports.persian import digits, isolated
 
 HERE = Path(__file__).parent
@@ -45,6 +45,8 @@ def render(report: Report) -> str:
         "alarming": score.ALARMING,
         "gantt_left": gantt.LEFT,
         "gantt_right": gantt.RIGHT,
+        "lanes_left": lanes.LEFT,
+        "lanes_right": lanes.RIGHT,
     }
     card: Any = templates.get_template("cards.html.j2").make_module(shared).card  # type: ignore[attr-defined]  # a macro
     style, script = _static()
@@ -68,6 +70,7 @@ def render(report: Report) -> str:
         scores=score.scores(report),
         counted=len(score.counted_claims(report)),
         tally=_tally(sections),
+        gallery=stories.gallery(report),
         figures=figures.figures(report),
         plot_size=(plot.WIDTH, plot.HEIGHT, plot.LEFT, plot.RIGHT, plot.TOP, plot.BOTTOM),
         suite_score=score.suite_score(report),
@@ -144,6 +147,7 @@ def environment() -> jinja2.Environment:
         parameters=_parameters,
         alike=rows.ranks_alike,
         gantt=gantt.pictures,
+        lanes=lanes.picture,
     )
     found.filters.update(drawing=waits.drawing)
     return found

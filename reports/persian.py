@@ -12,7 +12,7 @@ from markupsafe import Markup
 _DIGITS = str.maketrans("0123456789,.", "۰۱۲۳۴۵۶۷۸۹٬٫")
 # ASCII (and the signs of formulas) from a letter, digit or bracket on, over single spaces.
 _LATIN = re.compile(r"[A-Za-z0-9_(\[][\x21-\x7e×−·≤≥≠]*(?: [\x21-\x7e×−·≤≥≠]+)*")
-_LONG = 24
+_LONG = 32
 _CLOSING = {"(": ")", "[": "]"}
 
 

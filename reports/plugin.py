@@ -39,6 +39,7 @@ class _Written:
     folder: Path | None = None
     files: list[str] = dataclasses.field(default_factory=list)
     trouble: list[str] = dataclasses.field(default_factory=list)
+    notes: list[str] = dataclasses.field(default_factory=list)  # cost nothing
 
 
 WRITTEN = pytest.StashKey[_Written]()
@@ -99,7 +100,7 @@ def pytest_lockstep_record(config: pytest.Config, record: Record, folder: Path) 
     if written.baseline is not None:
         report = written.report = baseline.with_before(report, written.baseline)
         if all(result["before"] is None for result in report["results"]):
-            written.trouble.append("--baseline says nothing here: no result of this run is in it")
+            written.notes.append("--baseline says nothing here: no result of this run is in it")
     try:
         reading.validate(report)
     except reading.InvalidReport as error:
@@ -147,10 +148,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         return
     for sentence in written.trouble:
         terminalreporter.write_line(sentence, red=True, bold=True)
+    for sentence in written.notes:
+        terminalreporter.write_line(sentence, yellow=True)
     if written.report is not None:
         terminalreporter.section("Result")
         for line in closing.lines(written.report, _files(written, config), paper.columns()):
-            terminalreporter.write_line(line)
+            terminalreporter.write_line(line, bold=line.startswith("start here"))
 
 
 def _baseline(config: pytest.Config) -> build.Report | None:

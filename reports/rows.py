@@ -57,8 +57,9 @@ class Bundle:
         if len(self.results) == 1:
             return str(self.first["rerun"])
         parts = [_split(result["rerun"]) for result in self.results]
-        if all(len(part) == 2 and part[0] == "pytest" for part in parts):
-            command = shlex.join(["pytest", *dict.fromkeys(part[1] for part in parts)])
+        program, options = parts[0][:1], parts[0][2:]
+        if program == ["pytest"] and all(part[:1] == program and part[2:] == options for part in parts):
+            command = shlex.join([*program, *dict.fromkeys(part[1] for part in parts), *options])
             if len(command) <= _COMMAND_LIMIT:
                 return command
         return str(self.first["rerun"])

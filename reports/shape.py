@@ -83,9 +83,7 @@ class _Compiler:
                 raise UnknownKeyword(f"the schema has the keyword {keyword!r}, which reports/shape.py does not know")
             makers.append(self._keywords[keyword])
         rules = [make(schema) for make in dict.fromkeys(makers)]  # one rule for keywords that are read together
-        if len(rules) == 1:
-            return rules[0]
-        return lambda value: all(rule(value) for rule in rules)
+        return _every(rules)
 
     def _reference(self, schema: Schema) -> Fits:
         name = str(schema["$ref"])
@@ -109,7 +107,17 @@ class _Compiler:
         known = {name: self.fits(rule) for name, rule in schema.get("properties", {}).items()}
         others = schema.get("additionalProperties", True)
         other = self.fits(True if self._is_open and others is False else others)
-        return _for(dict, lambda value: all(known.get(name, other)(item) for name, item in value.items()))
+
+        def closed(value: dict[str, Any]) -> bool:  # a loop is three times as fast as all()
+            for name, item in value.items():  # noqa: SIM110
+                if not known.get(name, other)(item):
+                    return False
+            return True
+
+        def opened(value: dict[str, Any]) -> bool:
+            return all(fits(value[name]) for name, fits in known.items() if name in value)
+
+        return _for(dict, opened if other is _anything else closed)
 
     def _required(self, schema: Schema) -> Fits:
         names = frozenset(schema["required"])
@@ -126,11 +134,13 @@ class _Compiler:
     def _array(self, schema: Schema) -> Fits:
         first = [self.fits(rule) for rule in schema.get("prefixItems", [])]
         rest = self.fits(schema.get("items", True))
+        if not first:
+            return _for(list, lambda value: all(map(rest, value)))
         return _for(
             list,
             lambda value: (
                 all(fits(item) for fits, item in zip(first, value, strict=False))
-                and all(rest(item) for item in value[len(first) :])
+                and all(map(rest, value[len(first) :]))
             ),
         )
 
@@ -145,6 +155,22 @@ class _Compiler:
     def _if(self, schema: Schema) -> Fits:
         condition, consequence = self.fits(schema["if"]), self.fits(schema["then"])
         return lambda value: not condition(value) or consequence(value)
+
+
+def _every(rules: list[Fits]) -> Fits:
+    if len(rules) == 1:
+        return rules[0]
+    if len(rules) == 2:
+        first, second = rules
+        return lambda value: first(value) and second(value)
+
+    def fits(value: Any) -> bool:
+        for rule in rules:  # noqa: SIM110  # as above
+            if not rule(value):
+                return False
+        return True
+
+    return fits
 
 
 def _anything(_: Any) -> bool:

@@ -11,7 +11,7 @@ from reports import paper, rows, score
 Report = dict[str, Any]
 
 SHOWN = 8  # cases at length; more are named
-_OWN_LINES = ("rerun", "script")  # a command stays in one piece
+_OWN_LINES = ("rerun",)  # a command stays in one piece
 
 
 def card(report: Report, claim: Report, results: Sequence[Report], room: int, language: str = "en") -> list[str]:
@@ -75,7 +75,7 @@ def _case(result: Report, room: int, hint: str) -> Iterator[str]:
         **dict(_ranks(result["ranks"])),
         "hint": hint,
         "timeline": f"traces/{result['timeline']}" if result["timeline"] else "",
-        "script": f"python reproduce/{result['reproduce']}" if result.get("reproduce") else "",
+        "script": f"reproduce/{result['reproduce']}" if result.get("reproduce") else "",
         "rerun": result["rerun"],
     }
     yield from paper.fields(fields, room, whole=_OWN_LINES)

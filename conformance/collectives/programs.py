@@ -16,14 +16,18 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from conformance.asks import asks_for
 from conformance.collectives.layouts import lay_out
 from fixtures.world.context import RankContext
+from impls.handover import NotProvided
 from impls.normalise import flat_tensor, one_tensor
 
 CALL = "call"  # the wire window
 BEGIN, END = "call-begin", "call-end"  # the marks between which the trace is the implementation's
 LATE_S = 0.03  # how much later than the others the last rank comes
 
+SUMS = ("ring_allreduce", "tree_allreduce", "all_reduce", "ring_reduce_scatter", "reduce_scatter", "shard_gradients")
+_GATHERS, _SCATTERS = ("ring_allgather", "all_gather"), ("ring_reduce_scatter", "reduce_scatter", "shard_gradients")
 _WHOLE = {  # how a result is read: as one tensor of the input's shape, or as a flat one
     **dict.fromkeys(("ring_allreduce", "tree_allreduce", "all_reduce", "tree_broadcast", "broadcast"), one_tensor),
     **dict.fromkeys(("ring_allgather", "all_gather", "ring_reduce_scatter", "reduce_scatter"), flat_tensor),
@@ -35,10 +39,28 @@ def call(ctx: RankContext, name: str, tensor: Tensor, **more: Any) -> Tensor:
     """Call the implementation's ``name`` on this rank with all that the contract offers; the tensor it gave or left."""
     assert ctx.impl is not None
     offered = {"rank": ctx.rank, "world_size": ctx.world_size, "tensor": tensor, "group": dist.group.WORLD, **more}
+    given = more.get("local_grad", tensor)  # where a function that returns None has left its result
+    if asks_for(ctx.impl, name, "out") and "local_grad" not in more:
+        given = offered["out"] = torch.empty(_size_of_result(ctx, name, tensor), dtype=tensor.dtype)
+    if asks_for(ctx.impl, name, "chunks") and "local_grad" not in more:
+        offered["chunks"] = [chunk.clone() for chunk in tensor.flatten().tensor_split(ctx.world_size)]
     result = ctx.impl.call(name, mesh=ctx.mesh(), **offered)
     read: Callable[..., Tensor] = _WHOLE[name]
-    given = more.get("local_grad", tensor)  # where a function that returns None has left its result
-    return read(result, given, name)
+    found = read(result, given, name)
+    return _sum_of_mean(ctx, name, tensor.dtype, found) if ctx.impl.averages and name in SUMS else found
+
+
+def _size_of_result(ctx: RankContext, name: str, tensor: Tensor) -> list[int]:
+    if name in _GATHERS:
+        return [ctx.world_size * tensor.numel()]
+    return [len(tensor.flatten().tensor_split(ctx.world_size)[ctx.rank])] if name in _SCATTERS else list(tensor.shape)
+
+
+def _sum_of_mean(ctx: RankContext, name: str, dtype: torch.dtype, mean: Tensor) -> Tensor:
+    """The sum that a mean was made of, in its memory: an implementation whose table says that it averages."""
+    if not (dtype.is_floating_point or dtype.is_complex):
+        raise NotProvided(f"{name} averages, as the adapters table says: there is no mean of {dtype}")
+    return mean.mul_(ctx.world_size)
 
 
 def once(

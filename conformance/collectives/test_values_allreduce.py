@@ -25,7 +25,9 @@ def test_every_rank_gets_the_sum(subject: Subject, judge: Judge, name: str) -> N
 
     def examine(case: Case) -> None:
         outcomes = subject.run(programs.once, case.world_size, name, case.inputs())
-        judge_sums(judge, case, [value["result"] for value in outcomes.values], outcomes)
+        judge_sums(
+            judge, case, [value["result"] for value in outcomes.values], outcomes, more_roundings=subject.more_roundings
+        )
 
     sweep(judge, draws.plain_table(2, 3, 4), draws.plain_cases(2, 3, 4), examine, max_examples=20)
 
@@ -37,7 +39,9 @@ def test_fewer_elements_than_ranks(subject: Subject, judge: Judge, name: str) ->
 
     def examine(case: Case) -> None:
         outcomes = subject.run(programs.once, case.world_size, name, case.inputs())
-        judge_sums(judge, case, [value["result"] for value in outcomes.values], outcomes)
+        judge_sums(
+            judge, case, [value["result"] for value in outcomes.values], outcomes, more_roundings=subject.more_roundings
+        )
 
     sweep(judge, draws.small_table(1, 2, 3, 4), draws.small_cases(2, 3, 4, 1), examine, max_examples=10)
 
@@ -65,7 +69,7 @@ def test_no_rank_has_a_result_before_the_last_has_come(
     case = Case(world_size=world_size, shape=(5000,))
     for late_rank in range(world_size):
         outcomes = subject.run(programs.late, world_size, name, case.inputs(), late_rank)
-        judge_sums(judge, case, outcomes.values, outcomes)
+        judge_sums(judge, case, outcomes.values, outcomes, more_roundings=subject.more_roundings)
 
 
 @claim("collectives.values.allreduce", provides=ANY, tier=Tier.CONTRACT)
@@ -76,7 +80,9 @@ def test_a_second_call_does_not_disturb_the_first(subject: Subject, judge: Judge
     cases = [Case(world_size=world_size, shape=(1001,), seed=seed) for seed in (1, 2)]
     outcomes = subject.run(programs.twice, world_size, name, *(case.inputs() for case in cases))
     for position, case in enumerate(cases):
-        judge_sums(judge, case, [value[position] for value in outcomes.values], outcomes)
+        judge_sums(
+            judge, case, [value[position] for value in outcomes.values], outcomes, more_roundings=subject.more_roundings
+        )
 
 
 @claim("collectives.values.allreduce", provides=ANY, tier=Tier.EXOTIC)
@@ -86,7 +92,9 @@ def test_any_dtype_shape_and_world_size(subject: Subject, judge: Judge, name: st
 
     def examine(case: Case) -> None:
         outcomes = subject.run(programs.once, case.world_size, name, case.inputs(), case.layout)
-        judge_sums(judge, case, [value["result"] for value in outcomes.values], outcomes)
+        judge_sums(
+            judge, case, [value["result"] for value in outcomes.values], outcomes, more_roundings=subject.more_roundings
+        )
         values = [(value["memory"], value["result"]) for value in outcomes.values]
         judge_memory(judge, case, values, outcomes, in_place=True)
 

@@ -93,7 +93,7 @@ def test_rank_r_gets_chunk_r_of_the_sum(subject: Subject, judge: Judge, name: st
 
     def examine(case: Case) -> None:
         outcomes = subject.run(programs.once, case.world_size, name, case.inputs())
-        judge_parts(judge, case, _results(outcomes), outcomes)
+        judge_parts(judge, case, _results(outcomes), outcomes, more_roundings=subject.more_roundings)
 
     sweep(judge, draws.plain_table(2, 3, 4), draws.plain_cases(2, 3, 4), examine, max_examples=20)
 
@@ -105,7 +105,7 @@ def test_a_reduce_scatter_leaves_its_input_alone(subject: Subject, judge: Judge,
 
     def examine(case: Case) -> None:
         outcomes = subject.run(programs.once, case.world_size, name, case.inputs())
-        judge_parts(judge, case, _results(outcomes), outcomes)
+        judge_parts(judge, case, _results(outcomes), outcomes, more_roundings=subject.more_roundings)
         judge_memory(judge, case, _memories(outcomes), outcomes, in_place=False)
 
     sweep(judge, draws.small_table(1, 2, 3, 4), draws.small_cases(2, 3, 4, 1), examine, max_examples=10)
@@ -118,7 +118,7 @@ def test_no_rank_has_its_chunk_before_the_last_has_come(subject: Subject, judge:
     case = Case(world_size=3, shape=(3000,))
     for late_rank in range(3):
         outcomes = subject.run(programs.late, 3, name, case.inputs(), late_rank)
-        judge_parts(judge, case, outcomes.values, outcomes)
+        judge_parts(judge, case, outcomes.values, outcomes, more_roundings=subject.more_roundings)
 
 
 @claim("collectives.values.reduce-scatter", provides=["|".join(SCATTERS)], tier=Tier.EXOTIC)
@@ -128,7 +128,7 @@ def test_reduce_scatter_of_any_dtype_shape_and_world_size(subject: Subject, judg
 
     def examine(case: Case) -> None:
         outcomes = subject.run(programs.once, case.world_size, name, case.inputs(), case.layout)
-        judge_parts(judge, case, _results(outcomes), outcomes)
+        judge_parts(judge, case, _results(outcomes), outcomes, more_roundings=subject.more_roundings)
         judge_memory(judge, case, _memories(outcomes), outcomes, in_place=False)
 
     sweep(judge, draws.any_table(), draws.any_cases(), examine, max_examples=25)

@@ -41,7 +41,7 @@ def _once(subject: Subject, name: str, case: Case, **more: Any) -> tuple[list[Te
 @sums
 @pytest.mark.parametrize("name", SUMS)
 def test_every_element_of_a_large_sum_is_right(subject: Subject, judge: Judge, name: str) -> None:
-    judge_sums(judge, LARGE, *_once(subject, name, LARGE))
+    judge_sums(judge, LARGE, *_once(subject, name, LARGE), more_roundings=subject.more_roundings)
 
 
 @gathers
@@ -61,7 +61,7 @@ def test_every_element_of_large_tensors_is_gathered(subject: Subject, judge: Jud
 @scatters
 @pytest.mark.parametrize("name", SCATTERS)
 def test_every_element_of_a_large_scattered_sum_is_right(subject: Subject, judge: Judge, name: str) -> None:
-    judge_parts(judge, LARGE, *_once(subject, name, LARGE))
+    judge_parts(judge, LARGE, *_once(subject, name, LARGE), more_roundings=subject.more_roundings)
 
 
 @broadcasts

@@ -19,26 +19,47 @@ from fixtures.draws import Case, total_of
 from fixtures.world.outcome import Outcomes
 
 
-def judge_sums(judge: Judge, case: Case, results: Sequence[Tensor], outcomes: Outcomes) -> None:
+def judge_sums(
+    judge: Judge, case: Case, results: Sequence[Tensor], outcomes: Outcomes, *, more_roundings: int = 0
+) -> None:
     """Every rank's result is the sum over ranks: bit for bit for exact values, else within the any-order bound."""
     case = dataclasses.replace(case, src=0)  # a sum has no root to be told
     inputs = case.inputs()
     for rank, result in enumerate(results):
-        comparison = sum_comparison(result, inputs, exact=case.is_exact, what=f"rank {rank}, {case}")
+        what = f"rank {rank}, {case}"
+        comparison = sum_comparison(result, inputs, exact=case.is_exact, what=what, more_roundings=more_roundings)
         if not comparison.matches:
-            judge.that(comparison, message="the sum over ranks", outcomes=outcomes)
+            told = MEAN_SEEN.format(size=case.world_size) if _is_mean(result, inputs) else ""
+            judge.that(comparison, message=f"the sum over ranks{told}", outcomes=outcomes)
     tier = "exact values, bit for bit" if case.is_exact else "rounded values, within the bound of any order of addition"
     judge.that(comparison, message=f"the sum on every rank: {tier}")
 
 
-def sum_comparison(result: Tensor, inputs: Sequence[Tensor], *, exact: bool, what: str) -> Comparison:
+MEAN_SEEN = (
+    ": what came is the mean, the sum divided by {size}. Where that is meant, the table of adapters says so with "
+    'op = "mean"'
+)
+
+
+def _is_mean(result: Tensor, inputs: Sequence[Tensor]) -> bool:
+    """Whether a result that is no sum is the mean, up to rounding, and the sum is not all zeros."""
+    if len(inputs) < 2 or not result.is_floating_point() or result.shape != inputs[0].shape:
+        return False
+    total = total_in_double(inputs)
+    mean = total / len(inputs)
+    return bool(total.any()) and torch.allclose(result.double(), mean, rtol=1e-2, atol=0.0)
+
+
+def sum_comparison(
+    result: Tensor, inputs: Sequence[Tensor], *, exact: bool, what: str, more_roundings: int = 0
+) -> Comparison:
     """``result`` against the sum of ``inputs``, in the same dtype and shape."""
     expected = total_of(inputs)
     if exact or result.dtype != expected.dtype or result.shape != expected.shape:
         return expect.same_bits(result, expected, what)
     if result.is_complex():
         result, inputs = torch.view_as_real(result), [torch.view_as_real(tensor) for tensor in inputs]
-    return _within_each(result, total_in_double(inputs), tolerances.any_order_sum(inputs), what)
+    return _within_each(result, total_in_double(inputs), tolerances.any_order_sum(inputs, more_roundings), what)
 
 
 def total_in_double(inputs: Sequence[Tensor]) -> Tensor:
@@ -77,7 +98,9 @@ def judge_copies(
     judge.that(comparison, message=f"{what} on every rank, bit for bit")
 
 
-def judge_parts(judge: Judge, case: Case, parts: Sequence[Tensor], outcomes: Outcomes) -> None:
+def judge_parts(
+    judge: Judge, case: Case, parts: Sequence[Tensor], outcomes: Outcomes, *, more_roundings: int = 0
+) -> None:
     """The ranks' parts joined in rank order are the flat sum, padding at its end, and none is larger than its share."""
     case = dataclasses.replace(case, src=0)  # a sum has no root to be told
     numel = case.numel
@@ -101,7 +124,7 @@ def judge_parts(judge: Judge, case: Case, parts: Sequence[Tensor], outcomes: Out
     inputs = [tensor.flatten() for tensor in case.inputs()]
     joined = torch.cat(list(parts))[:numel]
     what = f"parts of {sizes} in rank order, {case}"
-    comparison = sum_comparison(joined, inputs, exact=case.is_exact, what=what)
+    comparison = sum_comparison(joined, inputs, exact=case.is_exact, what=what, more_roundings=more_roundings)
     judge.that(comparison, message="rank r's part is chunk r of the sum", outcomes=outcomes)
 
 

@@ -228,7 +228,7 @@ def bag(
     for step in range(steps):
         built.module.zero_grad(set_to_none=True)
         weights = [ctx.world_size * weight for weight in models.coefficients(shapes, 100 * step + ctx.rank)]
-        built(models.of_those_used(weights, used[ctx.rank])).backward()
+        built(models.packed(weights, used[ctx.rank])).backward()
         built.finish()
         found.append(gradients(built.module))
     return found

@@ -55,7 +55,7 @@ def called(ctx: RankContext, *, training: bool) -> dict[str, Any]:
 
 def _step(built: Any, weights: Sequence[Tensor]) -> Values:
     built.module.zero_grad(set_to_none=True)
-    built(weights).backward()
+    built(models.packed(weights)).backward()
     built.finish()
     return gradients(built.module)
 
@@ -75,7 +75,7 @@ def evaluated(ctx: RankContext) -> list[Values]:
     wrapper.train(False) if isinstance(wrapper, nn.Module) else built.module.eval()
     found = [_step(built, _weights(ctx, SHAPES, 0))]
     with torch.no_grad():
-        built(_weights(ctx, SHAPES, 7))
+        built(models.packed(_weights(ctx, SHAPES, 7)))
     wrapper.train(True) if isinstance(wrapper, nn.Module) else built.module.train()
     return [*found, _step(built, _weights(ctx, SHAPES, 1))]
 
@@ -87,8 +87,8 @@ def side_by_side(ctx: RankContext) -> list[Values]:
     for step in range(2):
         for built in (first, second):
             built.module.zero_grad(set_to_none=True)
-        one = first(_weights(ctx, SHAPES, 2 * step))
-        two = second(_weights(ctx, SHAPES[::-1], 2 * step + 1))
+        one = first(models.packed(_weights(ctx, SHAPES, 2 * step)))
+        two = second(models.packed(_weights(ctx, SHAPES[::-1], 2 * step + 1)))
         (one + two).backward()
         first.finish()
         second.finish()

@@ -56,6 +56,11 @@ class Performed:
         return named(self.schedule, len(self.lists), self.count, SEVERAL.get(self.schedule, 1))
 
     @property
+    def model_share(self) -> float:
+        """Of the time of all ranks, as the model's ranks idle."""
+        return float(timeline(self.model).bubble_share())
+
+    @property
     def plain(self) -> Schedule:
         """1F1B of the same sizes: what every schedule idles less than, or as long."""
         return named("1f1b", len(self.lists), self.count, 1)
@@ -65,7 +70,7 @@ class Performed:
         """The measured idle share beside the model's."""
         return (
             f"{self.schedule} on {len(self.lists)} ranks, M = {self.count}, F = I = W = {self.unit_s * 1e3:g} ms: "
-            f"measured idle share {percent(self.idle_share)}, model {percent(timeline(self.model).bubble_share())}"
+            f"measured idle share {percent(self.idle_share)}, model {percent(self.model_share)}"
         )
 
     @property

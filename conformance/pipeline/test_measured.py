@@ -6,6 +6,8 @@ only a pipeline whose ranks do not work at the same time idles so much that more
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from conformance.checks import Judge, Subject, claim
@@ -17,7 +19,7 @@ RANKS, FEW, MANY = 3, 3, 12
 UNIT_S = 0.02
 SLOWER = 4  # times as long as that, for a second look: then messages and a busy machine count less
 BUSY = 0.3  # a machine on which sleep takes so much longer than asked tells nothing
-CLAIMS = {"gpipe": "pipeline.gpipe.bubble", "1f1b": "pipeline.1f1b.same-bubble", "zb_h1": "pipeline.zb.split"}
+HOW: dict[str, Any] = {"tier": Tier.CONTRACT, "provides": ["train_step"], "alone": True}
 
 
 def _many(subject: Subject, judge: Judge, schedule: str, limit: float) -> Performed:
@@ -28,11 +30,18 @@ def _many(subject: Subject, judge: Judge, schedule: str, limit: float) -> Perfor
     return perform(subject, judge, schedule, RANKS, MANY, SLOWER * UNIT_S, warm=True)
 
 
+def _points(schedule: str, *done: Performed) -> dict[str, Any]:
+    """For the picture of idle shares: measured, on the model's line."""
+    points = [{"x": one.count, "observed": one.idle_share, "formula": one.model_share} for one in done]
+    return {"plot": "bubble-share", "label": f"N = {RANKS}, measured", "line": schedule, "points": points}
+
+
 @pytest.mark.parametrize(
     "schedule",
     [
-        pytest.param(name, marks=claim(of, tier=Tier.CONTRACT, provides=["train_step"], alone=True), id=name)
-        for name, of in CLAIMS.items()
+        pytest.param("gpipe", marks=claim("pipeline.gpipe.bubble", **HOW)),
+        pytest.param("1f1b", marks=claim("pipeline.1f1b.same-bubble", **HOW)),
+        pytest.param("zb_h1", marks=claim("pipeline.zb.split", **HOW)),
     ],
 )
 def test_measured_idle_share_falls_with_m_as_that_of_the_model_does(
@@ -58,5 +67,5 @@ def test_measured_idle_share_falls_with_m_as_that_of_the_model_does(
         observed=percent(many.idle_share),
         witness=Witness.CLOCK,
         message=told,
-        data=many.charts,
+        data=many.charts | _points(schedule, few, many),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from hypothesis import strategies as st
@@ -21,17 +22,18 @@ SIMULATED = {
     "bubble_dualpipe": "dualpipe",
     "bubble_dualpipev": "dualpipev",
 }
-CLAIMS = {
-    "bubble_fraction": "pipeline.gpipe.bubble",
-    "bubble_1f1b": "pipeline.simulators.1f1b",
-    "bubble_zero_bubble": "pipeline.simulators.zb",
-    "bubble_dualpipe": "pipeline.simulators.dualpipe",
-    "bubble_dualpipev": "pipeline.simulators.dualpipev",
-}
 
 
 def _each(*, tier: Tier = Tier.CORE, alone: bool = False) -> list[object]:
-    return [pytest.param(name, marks=claim(of, tier=tier, provides=[name], alone=alone)) for name, of in CLAIMS.items()]
+    how: dict[str, Any] = {"tier": tier, "alone": alone}
+    marks = {
+        "bubble_fraction": claim("pipeline.gpipe.bubble", provides=["bubble_fraction"], **how),
+        "bubble_1f1b": claim("pipeline.simulators.1f1b", provides=["bubble_1f1b"], **how),
+        "bubble_zero_bubble": claim("pipeline.simulators.zb", provides=["bubble_zero_bubble"], **how),
+        "bubble_dualpipe": claim("pipeline.simulators.dualpipe", provides=["bubble_dualpipe"], **how),
+        "bubble_dualpipev": claim("pipeline.simulators.dualpipev", provides=["bubble_dualpipev"], **how),
+    }
+    return [pytest.param(name, marks=mark) for name, mark in marks.items()]
 
 
 def _expected(name: str, num_ranks: int, num_microbatches: int) -> Fraction:

@@ -88,7 +88,7 @@ def steps_with(ctx: RankContext, shapes: Shapes, used_by_step: Sequence[Sequence
     found = []
     for step, by_rank in enumerate(used_by_step):
         built.module.zero_grad(set_to_none=True)
-        built(models.of_those_used(_weights(ctx, shapes, step), by_rank[ctx.rank])).backward()
+        built(models.packed(_weights(ctx, shapes, step), by_rank[ctx.rank])).backward()
         built.finish()
         found.append(loop.gradients(built.module))
     return found
@@ -110,9 +110,9 @@ def accumulate(ctx: RankContext, shapes: Shapes, num_microbatches: int) -> dict[
     with _deferred(built):
         ctx.mark(f"{INSIDE}-begin")
         for early in weights[:-1]:
-            built(early).backward()
+            built(models.packed(early)).backward()
         ctx.mark(f"{INSIDE}-end")
-    loss = built(weights[-1])
+    loss = built(models.packed(weights[-1]))
     with ctx.window(window(0)):
         loss.backward()
         ctx.mark("backward-end")

@@ -45,7 +45,11 @@ PATTERNS: Sequence[Pattern] = (
     _class("DataParallel", r"ddp|dataparallel", r"fsdp|fully|shard|zero|bucketinfo|reducer"),
     _class("fully_shard", r"fsdp|fullyshard|zero3|zerostage3", r"optim|param$|handle|state|fsdp2?unitspec"),
     _class("Zero2Optimizer", r"(zero|stage)2|zerostage2|shardedgrad", r"zero3"),
-    _class("ShardedOptimizer", r"(shard|zero).*(optim|adam|sgd)|optim.*shard|zero(stage)?1", r"zero(stage)?[23]|grad"),
+    _class(
+        "ShardedOptimizer",
+        r"(shard|zero).*(optim|adam|adagrad|sgd)|optim.*shard|zero(stage)?1",
+        r"zero(stage)?[23]|shardedgrad|gradshard",
+    ),
     _class("MixedPrecision", r"(mixedprecision|fp16|bf16|master).*optim", r"shard|zero"),
     _class("ColumnParallelLinear", r"col(umn)?(wise|parallel|tp|shard).*linear|linear.*col", r"row"),
     _class("RowParallelLinear", r"row(wise|parallel|tp|shard).*linear|linear.*row", r"col"),

@@ -189,6 +189,11 @@ SEQUENCE_SYNCS = (
 GATHER_METHODS = ("full_parameters", "gather_full_params", "gather_full_parameters", "full_params")
 GATHER_FUNCTIONS = ("full_parameters", "fsdp_gather_full_params", "gather_full_params")
 
+# What may gather the parameters of a sharded module before a forward pass that does not do so itself.
+GATHERS_FIRST = ("gather", "unshard", "all_gather", "gather_shards")
+# Parameters by which a class or function shards one layer: it is given each layer that has parameters.
+LAYER_PARAMETERS = ("layer", "linear", "lin", "linear_layer")
+
 # What the class of a pipeline may call the method that does a training step, in order of trial.
 STEP_METHODS = (
     *("train_step", "step", "run", "forward_backward", "train_batch", "run_step", "run_schedule"),
@@ -213,16 +218,19 @@ SECONDS_PER_BYTE = (
 # What a parameter may be called. A value is handed over under the first of its names that is asked for.
 SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "mesh": ("comm", "endpoint", "links", "link", "transport", "network"),
-    "rank": ("my_rank", "rank_id", "rankid", "rank_idx", "r", "me", "local_rank", "global_rank"),
+    "rank": ("my_rank", "rank_id", "rankid", "rank_idx", "tp_rank", "r", "me", "local_rank", "global_rank"),
     "world_size": (
         *("n", "N", "size", "num_ranks", "nranks", "n_ranks", "ws", "world", "num_processes", "nprocs", "p"),
-        *("num_devices", "num_gpus", "n_gpus"),
+        *("num_devices", "num_gpus", "n_gpus", "tp_size", "tensor_parallel_size", "tensor_model_parallel_size"),
+        *("model_parallel_size", "dp_size"),
     ),
     "tensor": (
         *("x", "t", "input", "data", "inp", "input_tensor", "tensor_in", "buf", "buffer", "flat", "value", "values"),
         *("vec", "arr", "array", "local", "shard", "chunk", "grad", "gradient", "local_tensor", "tensor_list"),
-        *("inputs", "ids", "input_ids", "token_ids", "tokens", "indices", "idx"),
+        *("inputs", "ids", "input_ids", "token_ids", "tokens", "indices", "idx", "local_shard", "local_x"),
+        *("sendbuf", "send_buf", "send_buffer"),
     ),
+    "out": ("recvbuf", "recv_buf", "recv_buffer", "output", "result"),
     "src": ("root", "source", "src_rank", "root_rank", "from_rank", "broadcaster"),
     "group": (
         *("process_group", "pg", "proc_group", "dp_group", "data_parallel_group", "tp_group"),
@@ -376,7 +384,9 @@ FURTHER_ORDERS: Mapping[str, tuple[tuple[str, ...], ...]] = {
             *("num_microbatches", "num_stages", "stage_index", "is_first", "is_last"),
         ),
     ),
-    **dict.fromkeys(
-        ("ring_allreduce", "tree_allreduce", "ring_allgather", "ring_reduce_scatter"), (("tensor", "group"),)
-    ),
+    **dict.fromkeys(("ring_allreduce", "tree_allreduce", "ring_allgather"), (("tensor", "group"), ("tensor", "out"))),
+    "ring_reduce_scatter": (("tensor", "group"), ("tensor", "out"), ("chunks",)),
+    **dict.fromkeys(("all_reduce", "all_gather"), (("tensor", "out"), ("mesh", "rank", "world_size", "tensor"))),
+    "reduce_scatter": (("tensor", "out"), ("chunks",), ("mesh", "rank", "world_size", "tensor")),
+    "broadcast": (("mesh", "rank", "world_size", "tensor", "src"),),
 }

@@ -203,6 +203,8 @@
     // A link to a claim opens its card, also when a filter hides it.
     function follow() {
       const id = decodeURIComponent(location.hash.slice(1));
+      const story = document.getElementById(id);
+      if (story !== null && story.matches("details.story")) story.open = true;
       const entry = rows.find((candidate) => candidate.card.id === id);
       if (!entry) return;
       if (entry.row.hidden) document.querySelector(".filters").reset();

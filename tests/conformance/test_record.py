@@ -143,6 +143,7 @@ def test_journal_with_a_torn_last_line_keeps_the_rest(tmp_path):
     gathered = journal.gather(tmp_path)
     assert gathered.results["a-core"].verdict is Verdict.HOLDS
     assert gathered.results["a-core"].data == {"x": "nan"}
+    assert gathered.results["a-core"].world_sizes == (2, 3)
     assert gathered.world_sizes == {2, 3}
     assert list(gathered.planned) == ["a-core"]
 

@@ -41,11 +41,11 @@ class Fallen(Boards):
         asked = {"status": status, "call": "sys.exit", "where": where}
         self._ends[rank] = {"status": None, "report": self._report(rank, exit=asked)}
 
-    def alive(self, rank: int, stack: str) -> None:
+    def alive(self, rank: int, stack: str, handling: Any = None) -> None:
         """A rank that the doctor had to end."""
         self._ends[rank] = {
             **{"status": None, "ended_by_doctor": True, "stack": stack},
-            "report": self._report(rank, finished=False),
+            "report": self._report(rank, finished=False, handling=handling),
         }
 
     def evidence(self) -> Evidence:
@@ -75,6 +75,6 @@ class Fallen(Boards):
         account = {"operations": {}, "bytes": {}, "wire_bytes": 0, "waited_ns": 0, "last_issued_ns": 0}
         return {
             **{"rank": rank, "world_size": len(self.all), "operations": [], "account": account, "parameters": []},
-            **{"raised": None, "exit": None, "finished": True, "at_ns": 0, "clock": None},
+            **{"raised": None, "exit": None, "handling": None, "finished": True, "at_ns": 0, "clock": None},
             **fields,
         }

@@ -27,6 +27,7 @@ FAULTS = [
     ("logs_on_rank_zero.py", "mismatch", [0], "# the fault", "collective-in-a-branch"),
     ("exits_with_a_status.py", "hang", [1], "# the fault", "exception-on-one-rank"),
     ("over_the_time_out.py", "late", [1], "# the fault", ""),
+    ("wrapped.py", "hang", [0], "# the fault", "collective-in-a-branch"),
     ("locks_itself.py", "hang", [1], "with lock:", ""),
 ]
 
@@ -87,7 +88,7 @@ def test_the_original_error_comes_first_and_the_others_are_called_its_consequenc
 
 def test_operations_stand_side_by_side_with_the_first_difference_marked(once: Once) -> None:
     table = once("collective_under_if.py").first["table"]
-    marked = [row for row in table if row.startswith(">>")]
+    marked = [row for row in table if row.startswith(">")]
     assert table[0].split("  ")[-1].strip() == "ranks 1, 2"
     assert len(marked) == 1
     assert "all_reduce" in marked[0]

@@ -11,6 +11,7 @@ from fixtures.doctor.findings import Kind
 from fixtures.doctor.launch import makes_its_own_ranks
 from fixtures.doctor.sidebyside import table
 from fixtures.witness.board_layout import Call, Key
+from fixtures.witness.callers import line_of, on_behalf, told
 
 SPAWNING = "import torch.multiprocessing as mp\nmp.spawn(train, nprocs=4)\n"
 
@@ -118,9 +119,17 @@ def test_ranks_that_did_the_same_share_a_column_and_the_first_difference_is_mark
     usual = [_call(index) for index in range(6)]
     head, *rows = table({0: usual, 1: usual, 2: [*usual[:4], _call(4, "broadcast")]}, "default")
     assert head.split() == ["ranks", "0,", "1", "rank", "2"]
-    assert [row[:5] for row in rows] == ["   #1", "   #2", "   #3", ">> #4", "   #5"]
+    assert [row[:4] for row in rows] == ["  #1", "  #2", "  #3", "> #4", "  #5"]
     assert rows[3].split().count("broadcast") == 1
-    assert rows[4].rstrip().endswith("-")
+    assert rows[4].rstrip().endswith("nothing")
+
+
+def test_operations_that_a_function_issues_for_several_callers_are_told_by_the_caller() -> None:
+    by_two = on_behalf([("comm.py:8", "train.py:3"), ("comm.py:8", "train.py:9"), ("train.py:5", "train.py:20")])
+    assert by_two == {"comm.py:8"}
+    assert told("mine/comm.py:8", "train.py:3", frozenset({"mine/comm.py:8"})) == "train.py:3 via comm.py:8"
+    assert told("train.py:5", "train.py:20", by_two) == "train.py:5"
+    assert line_of("train.py:3 via comm.py:8") == "train.py:3"
 
 
 def test_ranks_that_all_did_the_same_have_no_table() -> None:

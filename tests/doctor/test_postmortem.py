@@ -128,6 +128,54 @@ def test_a_rank_that_came_when_the_others_had_given_up_is_late(tmp_path: Path) -
     assert "3.5 s after rank 0, which had given up 2.0 s after it came" in cause.sentence
 
 
+def test_an_extra_call_that_gloo_took_for_the_next_of_the_others_is_found_by_its_line(tmp_path: Path) -> None:
+    fallen = Fallen(tmp_path, 3)
+    fallen.same("all_reduce", BACKWARD)
+    for rank in range(3):
+        fallen.issue(rank, "all_reduce", where=LOG if rank == 1 else SAVE, ends=True)
+    fallen.issue(1, "all_reduce", where=SAVE, ends=True)
+    fallen.raised(1)
+
+    cause = _cause(fallen)
+    assert (cause.kind, cause.ranks, cause.where) == (Kind.LEFT, (1,), LOG)
+    assert cause.details == (f"rank 1 alone came by {LOG}, for all_reduce #1 of the group",)
+
+
+def test_the_first_call_of_a_way_of_its_own_is_the_line_to_look_at_though_a_later_one_differs(tmp_path: Path) -> None:
+    """As in an evaluation on rank 0 through DDP, which broadcasts its buffers before anything is summed."""
+    fallen = Fallen(tmp_path, 3)
+    fallen.same("broadcast", BACKWARD, root=0)
+    for rank in range(3):
+        fallen.issue(rank, "broadcast", root=0, where=BACKWARD if rank else SAVE, ends=True)
+        fallen.issue(rank, "all_reduce", where=BACKWARD if rank else LOG, num_bytes=32 if rank else 4)
+        fallen.raised(rank)
+    assert (_cause(fallen).ranks, _cause(fallen).where) == ((0,), SAVE)
+
+
+def test_ranks_that_call_one_operation_from_two_branches_have_made_no_detour(tmp_path: Path) -> None:
+    fallen = Fallen(tmp_path, 3)
+    for rank in range(3):
+        fallen.issue(rank, "broadcast", root=0, where=LOG if rank == 0 else SAVE, ends=True)
+    for rank in (0, 2):
+        fallen.issue(rank, "all_reduce", where=BACKWARD, ends=True)
+        fallen.raised(rank)
+    assert (_cause(fallen).ranks, _cause(fallen).where) == ((1,), BACKWARD)
+
+
+def test_a_rank_that_waits_in_the_wake_of_an_error_is_told_with_the_error(tmp_path: Path) -> None:
+    fallen = Fallen(tmp_path, 3)
+    for rank in (0, 2):
+        fallen.issue(rank, "all_reduce", where=BACKWARD)
+        fallen.raised(rank)
+    fallen.issue(1, "barrier", where=SAVE, waits=True)
+    error = {"type": "ValueError", "text": "a broken sample", "file": "/home/me/mine/data.py", "line": 7}
+    fallen.alive(1, STACK, handling=error)
+
+    cause = _cause(fallen)
+    assert (cause.ranks, cause.where) == ((1,), SAVE)
+    assert cause.details == ("rank 1 is there while it handles ValueError at mine/data.py:7: a broken sample",)
+
+
 LOST_LATER = "Connection reset by peer"
 
 

@@ -196,6 +196,13 @@ def test_no_claim_in_common_is_not_comparable(report: Report, tmp_path: Path) ->
     assert command(tmp_path, with_results(report, half), without(report, "loop.mean")) == 2
 
 
+def test_failure_modes_alone_can_be_compared(report: Report) -> None:
+    only_suite = only(report, "suite")
+    found = compare(only_suite, turned(only_suite, Verdict.SUITE_ERROR, "trouble.missing-broadcast", "suite"))
+    assert found.trouble == ""
+    assert [change.claim for change in found.of(Kind.NOT_RUN_NOW)] == ["trouble.missing-broadcast"]
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [

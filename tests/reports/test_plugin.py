@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import subprocess
 import sys
@@ -137,6 +138,14 @@ def test_a_baseline_gives_each_result_its_earlier_verdict(tmp_path: Path) -> Non
     assert all(r["before"] == r["verdict"] for r in report["results"] if r["claim"] != "loop.mean")
     assert report["baseline"]["id"] == old["run"]["id"]
     assert "**Since 2025-03-14" in (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
+
+
+def test_a_baseline_without_a_result_in_common_is_told_and_costs_nothing(tmp_path: Path) -> None:
+    old = build.build(dataclasses.replace(sample.record(), impls=(), results=(), scenarios=(), collected=0))
+    (tmp_path / "old.json").write_text(build.dumps(old), encoding="utf-8")
+    run = pytest_run(tmp_path, "--folder=out", "--baseline=old.json")
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "--baseline says nothing here" in run.stdout
 
 
 def test_a_baseline_that_cannot_be_used_ends_the_run_before_it_begins(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from conformance.verdict import RankReport, Text, Verdict
-from reports import build, paper
+from reports import build, paper, show
 from reports.__main__ import main
 from tests.reports import sample
 
@@ -64,6 +64,14 @@ def test_a_hint_is_given_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     text = shown(tmp_path, capsys, "loop.step", "--impl=mine", "--case=test_")
     assert text.count("Look at the tail.") == 1
     assert text.count("VIOLATED (mine, core): test_") == 3
+
+
+def test_a_script_that_shows_the_fault_alone_is_named() -> None:
+    report = build.build(sample.record())
+    claim = next(claim for claim in report["claims"] if claim["id"] == "loop.mean")
+    [result] = [r for r in report["results"] if (r["claim"], r["impl"]) == ("loop.mean", "mine")]
+    lines = show.card(report, claim, [{**result, "reproduce": "loop.mean.py"}], 100)
+    assert "  script  reproduce/loop.mean.py" in lines
 
 
 def test_persian_is_shown_on_demand(path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,73 @@
+"""What is called beside a name of the contract, in words: before a step, after backward, once at the beginning."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from impls.contract.spellings import (
+    AFTER_BACKWARD,
+    BATCH_START,
+    BEGIN_METHODS,
+    FSDP_SYNC_FUNCTIONS,
+    GATHER_FUNCTIONS,
+    GATHER_METHODS,
+    STEP_METHODS,
+    SYNC_METHODS,
+    SYNC_SWITCHES,
+)
+from impls.definitions import is_library, is_stub
+from impls.loading import Implementation
+
+
+def calls(impl: Implementation) -> dict[str, list[str]]:
+    """By name of the contract that is provided, one sentence for each further call."""
+    found = {}
+    for name, tell in (("DataParallel", _wrapper), ("fully_shard", _sharded), ("train_step", _pipeline)):
+        if (value := impl.get(name)) is not None:
+            found[name] = tell(impl, value)
+    if (state := impl.state_function) is not None:
+        found[""] = [f"once, before anything else: {state.__name__}()"]
+    return found
+
+
+def _wrapper(impl: Implementation, value: Any) -> list[str]:
+    course = getattr(value, "__name__", "").removeprefix("get_")
+    begin = _method(value, BEGIN_METHODS) or _function(impl, (course + BATCH_START,))
+    finish = _method(value, SYNC_METHODS) or _function(impl, (course + AFTER_BACKWARD,))
+    deferred = _method(value, ("no_sync",)) or _method(value, SYNC_SWITCHES)
+    told = [f"before a step: {begin}"] if begin else []
+    told.append(f"after backward: {finish}" if finish else _unseen(value))
+    return [*told, f"microbatches before the last: {deferred}"] if deferred else told
+
+
+def _unseen(value: Any) -> str:
+    if not isinstance(value, type):
+        return "after backward: what its result has for that, if anything"
+    return "after backward: nothing, as it has none of the methods that are known; hooks are taken to do it all"
+
+
+def _sharded(impl: Implementation, value: Any) -> list[str]:
+    finish = _method(value, SYNC_METHODS) or _function(impl, FSDP_SYNC_FUNCTIONS)
+    whole = _method(value, GATHER_METHODS) or _function(impl, GATHER_FUNCTIONS)
+    return [
+        f"after backward: {finish}" if finish else "after backward: nothing",
+        f"whole parameters: {whole}" if whole else "whole parameters: read in each layer's forward pass",
+    ]
+
+
+def _pipeline(impl: Implementation, value: Any) -> list[str]:
+    step = _method(value, STEP_METHODS) if isinstance(value, type) else ""
+    return [f"a step: {step}"] if step else []
+
+
+def _method(value: Any, names: tuple[str, ...]) -> str:
+    if not isinstance(value, type):
+        return ""
+    own = {name: each for base in reversed(value.__mro__) if not is_library(base) for name, each in vars(base).items()}
+    found = next((name for name in names if callable(own.get(name)) and not is_stub(own[name])), "")
+    return f"{found}()" if found else ""
+
+
+def _function(impl: Implementation, names: tuple[str, ...]) -> str:
+    homes = ((name, getattr(module, name, None)) for name in names for module in impl.modules)
+    return next((f"{name}()" for name, value in homes if callable(value) and not is_stub(value)), "")
