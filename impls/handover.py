@@ -54,6 +54,12 @@ def takes(target: Any, parameter: str) -> bool:
     return any(spelling in names for spelling in (parameter, *SYNONYMS.get(parameter, ())))
 
 
+def requires(target: Any, parameter: str) -> bool:
+    """Whether the signature of `target` has `parameter`, in any spelling, without a default."""
+    found, names = _parameters(target), (parameter, *SYNONYMS.get(parameter, ()))
+    return any(name in found and found[name].default is inspect.Parameter.empty for name in names)
+
+
 def takes_any_keyword(target: Any) -> bool:
     """Whether `target` has a ``**kwargs``."""
     return any(found.kind is inspect.Parameter.VAR_KEYWORD for found in _parameters(target).values())
