@@ -31,6 +31,7 @@ def test_a_rank_that_left_is_named_though_its_victims_name_no_operation(tmp_path
     cause = _cause(fallen)
     assert (cause.kind, cause.ranks, cause.where) == (Kind.LEFT, (1,), "mine/train.py:12")
     assert "rank 1 exited with status 7 (sys.exit, mine/train.py:12) without entering it" in cause.sentence
+    assert fallen.evidence().own_status == 7  # and not the 1 of its victims
     assert cause.entries[0] == "exception-on-one-rank"
 
 
