@@ -130,10 +130,10 @@ def _by_size(broken: Sequence[Result], results: Sequence[Result]) -> Text | None
     for result in results:
         if (size := _size(result)) and result.verdict in (Verdict.HOLDS, Verdict.VIOLATED):
             rows.setdefault(_without_size(result), {})[size] = result.verdict
-    rows = {name: row for name, row in rows.items() if len(row) > 1}
     wrong = {size for row in rows.values() for size, verdict in row.items() if verdict is Verdict.VIOLATED}
     right = {size for row in rows.values() for size, verdict in row.items() if verdict is Verdict.HOLDS}
-    if not wrong or wrong & right or len(wrong | right) < 2 or any(not _size(result) for result in broken):
+    is_compared = any(len(set(row.values())) > 1 for row in rows.values())
+    if wrong & right or not is_compared or any(not _size(result) for result in broken):
         return None
     powers = {size for size in wrong | right if size & (size - 1) == 0}
     if right == powers and len(powers - {1}) > 1:

@@ -107,6 +107,7 @@ def card(group: Sequence[Result]) -> list[str]:
         **{name: telling(text) for name, text in printed.items()},
         "also": ", ".join(others[:4]) + (f" and {len(others) - 4} more" if len(others) > 4 else ""),
         "hint": first.hint.en,
+        "script": f"reproduce/{first.reproduce} beside the report" if first.reproduce else "",
         "rerun": first.rerun,
     }
     return list(_fields(fields, max_lines=MAX_LINES))

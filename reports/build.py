@@ -90,6 +90,7 @@ def _result(result: Result) -> Report:
         "timeline": None if result.timeline is None else safe(result.timeline, NAME_LIMIT),
         "rerun": safe(result.rerun),
         "data": _plain(result.data),
+        **({} if result.reproduce is None else {"reproduce": safe(result.reproduce, NAME_LIMIT)}),
     }
 
 

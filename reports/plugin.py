@@ -18,7 +18,7 @@ import pytest
 from _pytest.junitxml import xml_key  # pytest offers no public way to the JUnit writer
 
 from conformance.verdict import Record
-from reports import badge, baseline, build, closing, html, markdown, paper, progress, reading, traces
+from reports import badge, baseline, build, closing, html, markdown, paper, progress, reading, scripts, traces
 from reports.files import CannotWrite, write_together, write_whole
 
 # The files of a report and who draws them; the page that a reader opens comes first.
@@ -113,6 +113,7 @@ def pytest_lockstep_record(config: pytest.Config, record: Record, folder: Path) 
             written.trouble.append(f"{name} was not drawn, a fault of the suite: {type(error).__name__}: {error}")
     try:
         files = texts | {f"{traces.FOLDER}/{name}": text for name, text in timelines.items()}
+        files |= {f"{scripts.FOLDER}/{name}": text for name, text in record.scripts.items()}
         write_together({folder / name: text for name, text in files.items()})
     except CannotWrite as error:
         written.trouble.append(f"there is no report of this run: {error}. Choose another folder: --report=FOLDER")
@@ -120,7 +121,10 @@ def pytest_lockstep_record(config: pytest.Config, record: Record, folder: Path) 
     written.files = list(texts)
     if timelines:
         written.files.append(f"{traces.FOLDER}/ ({len(timelines)})")
+    if record.scripts:
+        written.files.append(f"{scripts.FOLDER}/ ({len(record.scripts)})")
     traces.remove_old(folder, keep=timelines)
+    scripts.remove_old(folder, keep=record.scripts)
 
 
 @pytest.hookimpl(wrapper=True, trylast=True)  # inside the terminal's own wrapper, around every writer
