@@ -157,6 +157,7 @@ class Evidence:
 
     ``expected`` and ``observed`` are short texts; ``unit`` is the unit of both (``bytes``, ``messages``, ``""``).
     ``data`` holds series for plots, e.g. ``{"plot": "ring-bytes", "points": [{"x": 4, "observed": 1, "formula": 2}]}``.
+    The page draws ``plot``, ``bars`` and ``gantt``; what each may hold stands in the module of that name in reports/.
     """
 
     expected: str
