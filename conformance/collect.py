@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import os
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -122,7 +123,7 @@ def _check(item: pytest.Item, choice: Choice, config: pytest.Config) -> Check | 
     scenario = item.get_closest_marker("scenario")
     impl = _name(chosen) if "subject" in names else SUITE
     seed, profile = (config.getoption(name, None) for name in ("--hypothesis-seed", "--hypothesis-profile"))
-    command = ["pytest", item.nodeid, *rerun_options(choice, impl, seed, profile)]
+    command = ["pytest", _seen_from_here(config, item.nodeid), *rerun_options(choice, impl, seed, profile)]
     planned = Planned(
         nodeid=item.nodeid,
         claim=str(mark.args[0]),
@@ -134,6 +135,13 @@ def _check(item: pytest.Item, choice: Choice, config: pytest.Config) -> Check | 
         despite=tuple(mark.kwargs.get("despite", ())),
     )
     return Check(planned=planned, provides=tuple(mark.kwargs.get("provides", ())), chosen=chosen)
+
+
+def _seen_from_here(config: pytest.Config, nodeid: str) -> str:
+    """The node as it is called from where pytest was started: a course keeps Lockstep in a folder of its own."""
+    file, sign, rest = nodeid.partition("::")
+    path = os.path.relpath(config.rootpath / file, config.invocation_params.dir)
+    return Path(path).as_posix() + sign + rest
 
 
 def _case(item: pytest.Item, impl: str) -> str:
