@@ -13,7 +13,6 @@ from fixtures.world.server import Server
 from impls.contract import BLOCKS
 from impls.locate import ImplementationError
 
-
 EMPTY = "is still empty"  # how the reason of a stub ends
 
 
