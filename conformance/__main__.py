@@ -1,4 +1,5 @@
-"""``python -m conformance show NAME-or-PATH``: what Lockstep would take for what. ``… mutants``: check the checks."""
+"""``python -m conformance show NAME-or-PATH``: what Lockstep would take for what. ``… grade FOLDER``: a whole course.
+``… mutants``: check the checks."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from conformance import mutants, showing
+from conformance import grade, mutants, showing
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -18,13 +19,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     show.add_argument("impl", metavar="NAME-or-PATH[:NAME]")
     show.add_argument("--adapters", metavar="FILE", help="a table of adapters as TOML")
     show.add_argument("--device-shim", action="store_true", help="move requests for cuda to the CPU")
+    grading = commands.add_parser("grade", help="every hand-in of a folder: points under a rubric, a matrix and a CSV")
+    grade.add_arguments(grading)
     mutate = commands.add_parser("mutants", help="every mutant against all claims of its block; writes who broke what")
     mutate.epilog = "other options are handed to pytest, e.g. -n 8"
     chosen, others = parser.parse_known_args(arguments)
     if chosen.command == "mutants":
         return _mutants(others)
     if others:
-        show.error(f"unrecognized arguments: {' '.join(others)}")
+        (grading if chosen.command == "grade" else show).error(f"unrecognized arguments: {' '.join(others)}")
+    if chosen.command == "grade":
+        return grade.main(chosen)
     return showing.show(chosen.impl, chosen.adapters, chosen.device_shim)
 
 

@@ -15,26 +15,34 @@ import pytest
 
 from conformance.judge import Broken, Judge
 from conformance.patience import CHECK_BUDGET_S, Patience
+from conformance.time_limit import TimeLimit
 from conformance.verdict import Tier, Verdict
 from fixtures.world.outcome import Ending, Outcome, Outcomes
 
 __all__ = ["Broken", "Description", "Judge", "Subject", "claim", "scenario", "verdict_of", "why_missing"]
 
+LEAST_S = 0.1  # of a deadline: below that no rank could answer
 DEADLINE_S = 30.0  # for a program that stalls without a deadlock; deadlocks are told at once
 
 
 def claim(
-    claim_id: str, *, tier: str | Tier = Tier.CORE, provides: Sequence[str] = (), despite: Sequence[str] = ()
+    claim_id: str,
+    *,
+    tier: str | Tier = Tier.CORE,
+    provides: Sequence[str] = (),
+    despite: Sequence[str] = (),
+    alone: bool = False,
 ) -> pytest.MarkDecorator:
     """Mark a function (or a ``pytest.param``) as a check of one claim of the ledger.
 
     ``provides`` names what the implementation must offer, e.g. ``["ring_allreduce", "all_reduce|DataParallel"]`` where
     ``|`` means any of them; an implementation that lacks one is ``not-provided`` and the check does not run.
     ``despite`` names claims that this one needs and whose wrong values cannot show in this check: they block it only
-    where they crash or hang.
+    where they crash or hang. ``alone``: claims that need this one can do without what this check looks at, such as the
+    arguments that are refused, and wrong values in it block none.
     """
     names = (provides,) if isinstance(provides, str) else tuple(provides)
-    return pytest.mark.claim(claim_id, tier=Tier(tier), provides=names, despite=tuple(despite))
+    return pytest.mark.claim(claim_id, tier=Tier(tier), provides=names, despite=tuple(despite), alone=alone)
 
 
 def scenario(scenario_id: str) -> pytest.MarkDecorator:
@@ -85,11 +93,18 @@ class Pool(Protocol):
 class Subject:
     """One implementation under examination, run in worlds of rank processes."""
 
-    def __init__(self, description: Description, pool: Pool, patience: Patience | None = None) -> None:
+    def __init__(
+        self,
+        description: Description,
+        pool: Pool,
+        patience: Patience | None = None,
+        limit: TimeLimit | None = None,
+    ) -> None:
         self.description = description
         self.world_sizes: set[int] = set()  # every size that was asked for, for the report
         self._pool = pool
         self._patience = patience or Patience()
+        self._limit = limit or TimeLimit()
         self._spent_s = 0.0
         self._num_runs = 0
 
@@ -130,8 +145,12 @@ class Subject:
         self._stay_within_budget()
         world: AnyWorld = self._pool.world(world_size, impl=self.description.spec, bare=bare, trace=trace)
         began = time.monotonic()
-        outcomes = world.run(program, *args, deadline_s=self._patience.deadline_s(deadline_s), **kwargs)
+        patient_s = self._patience.deadline_s(deadline_s)
+        bound_s = min(patient_s, max(self._limit.left_s(), LEAST_S))
+        outcomes = world.run(program, *args, deadline_s=bound_s, **kwargs)
         took_s = time.monotonic() - began
+        if bound_s < patient_s and any(outcome.hang is not None and not outcome.hang.deadlock for outcome in outcomes):
+            raise Broken(Verdict.LOST, self._limit.told("in"), outcomes=outcomes)
         self._patience.note(outcomes, took_s)
         self._spent_s += took_s
         self._num_runs += 1
@@ -154,7 +173,9 @@ class Subject:
         return outcomes
 
     def _stay_within_budget(self) -> None:
-        """End a check whose runs all come back, and so late that the check would not."""
+        """End a check whose runs all come back, and so late that the check would not; or for which no time is left."""
+        if self._limit.is_over:
+            raise Broken(Verdict.LOST, self._limit.told("in"))
         if self._spent_s > CHECK_BUDGET_S:
             raise Broken(
                 Verdict.HANGS,

@@ -14,11 +14,14 @@ import pytest
 from conformance.journal import Planned
 from conformance.ledger import LedgerError, UnknownClaim
 from conformance.options import Choice, Chosen, rerun_options
+from conformance.rubric import Rubric
 from conformance.scenarios import ALL
 from conformance.verdict import Tier
+from impls.contract import ENTRIES
 
 SUITE = "suite"  # who answers for a check that examines no implementation (failure modes, models)
 HOME = Path(__file__).resolve().parent
+_MARKER = "scenario("  # what a file with a failure mode has
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +127,9 @@ def _check(item: pytest.Item, choice: Choice, config: pytest.Config) -> Check | 
     impl = _name(chosen) if "subject" in names else SUITE
     seed, profile = (config.getoption(name, None) for name in ("--hypothesis-seed", "--hypothesis-profile"))
     command = ["pytest", _seen_from_here(config, item.nodeid), *rerun_options(choice, impl, seed, profile)]
+    provides = tuple(mark.kwargs.get("provides", ()))
+    parameters = spec.params.values() if spec is not None else ()
+    named = tuple(value for value in parameters if isinstance(value, str) and value in ENTRIES)
     planned = Planned(
         nodeid=item.nodeid,
         claim=str(mark.args[0]),
@@ -132,9 +138,11 @@ def _check(item: pytest.Item, choice: Choice, config: pytest.Config) -> Check | 
         impl=impl,
         rerun=shlex.join(command),
         scenario=None if scenario is None else str(scenario.args[0]),
+        asks=provides + named,
         despite=tuple(mark.kwargs.get("despite", ())),
+        alone=bool(mark.kwargs.get("alone", False)),
     )
-    return Check(planned=planned, provides=tuple(mark.kwargs.get("provides", ())), chosen=chosen)
+    return Check(planned=planned, provides=provides, chosen=chosen)
 
 
 def _seen_from_here(config: pytest.Config, nodeid: str) -> str:
@@ -162,12 +170,20 @@ def _is_kept(item: pytest.Item, choice: Choice) -> bool:
     return choice.includes_reported and (choice.scenario is None or _is_told(str(scenario.args[0]), choice))
 
 
+def is_beside(path: Path, choice: Choice) -> bool:
+    """Whether a file of checks has no failure mode, where one is asked for. By its text: importing is slow."""
+    is_checks = path.suffix == ".py" and path.name.startswith("test_")
+    return choice.scenario is not None and is_checks and _MARKER not in path.read_text(encoding="utf-8")
+
+
 def _is_told(scenario: str | None, choice: Choice) -> bool:
     return scenario is not None and choice.scenario in (scenario, ALL)
 
 
 def _is_chosen(check: Check, choice: Choice, reach: dict[str, frozenset[str]]) -> bool:
     planned = check.planned
+    if choice.rubric is not None and not _is_graded(check, choice.rubric):
+        return False
     if choice.claims is not None and planned.claim not in choice.claims:
         return False
     if choice.scenario is not None and not _is_told(planned.scenario, choice):
@@ -175,6 +191,10 @@ def _is_chosen(check: Check, choice: Choice, reach: dict[str, frozenset[str]]) -
     if choice.mutants is None:
         return True
     return check.chosen is not None and planned.claim in reach.get(check.chosen.name, {planned.claim})
+
+
+def _is_graded(check: Check, rubric: Rubric) -> bool:
+    return check.planned.impl != SUITE and rubric.covers(check.planned.claim, check.planned.tier, check.planned.asks)
 
 
 def _leave_to_killing_cases(items: list[pytest.Item], choice: Choice) -> list[pytest.Item]:

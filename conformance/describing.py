@@ -69,9 +69,11 @@ def find_out(chosen: Chosen, pool: Pool) -> Description:
     """Load the implementation in a world of one rank and describe it; a failure to load becomes a verdict."""
     from conformance.checks import Description, failure_text, verdict_of
 
+    known = Description(name=chosen.name, spec=chosen.spec, path=chosen.path, sha256=chosen.sha256)
+    if chosen.unusable:
+        return dataclasses.replace(known, verdict=Verdict.CRASHES, reason=chosen.unusable)
     world = pool.world(1, impl=chosen.spec, bare=True, trace=False)
     outcomes = world.run(describe, deadline_s=IMPORT_DEADLINE_S)
-    known = Description(name=chosen.name, spec=chosen.spec, path=chosen.path, sha256=chosen.sha256)
     if (verdict := verdict_of(outcomes)) is not None:
         verdict = Verdict.CRASHES if verdict is Verdict.NOT_PROVIDED else verdict
         what = "hangs while it is imported" if verdict is Verdict.HANGS else "cannot be imported"

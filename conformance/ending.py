@@ -21,7 +21,8 @@ from conformance.verdict import Claim, Result, Verdict
 def finish(session: pytest.Session, state: State) -> None:
     """Read the journals; set the session's exit status; call ``pytest_lockstep_record``."""
     gathered = gather(state.folder)
-    if not gathered.planned and not gathered.stories and not state.choice.claim_globs:
+    choice = state.choice
+    if not gathered.planned and not gathered.stories and not choice.claim_globs and choice.rubric is None:
         return
     if state.choice.mutants is not None:
         _finish_mutants(session, state, gathered)
@@ -32,6 +33,8 @@ def finish(session: pytest.Session, state: State) -> None:
     made = dataclasses.replace(made, run={**made.run, "exit_status": int(status)})
     state.record = made
     if not made.results and not made.scenarios:
+        if choice.rubric is not None:
+            state.trouble = "the rubric gives weight to no check of this run: nothing was examined"
         return
     try:
         session.config.hook.pytest_lockstep_record(config=session.config, record=made, folder=state.choice.folder)
@@ -70,7 +73,7 @@ def _run(session: pytest.Session, state: State, gathered: Gathered) -> record.Ru
         impls=choice.impls,
         descriptions={name: description for name, description in known.items() if description is not None},
         claims=claims,
-        unchecked=unchecked if is_whole else (),
+        unchecked=unchecked if is_whole and choice.rubric is None else (),
         is_whole=is_whole,
         about={
             "id": uuid.uuid4().hex,
@@ -79,7 +82,9 @@ def _run(session: pytest.Session, state: State, gathered: Gathered) -> record.Ru
             "exit_status": int(session.exitstatus),
             "command": shlex.join(["pytest", *map(str, config.invocation_params.args)]),
             "seed": state.seed,
+            "whole": is_whole,
         },
+        rubric=choice.rubric,
         rootpath=config.rootpath,
     )
 

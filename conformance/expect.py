@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+from conformance import patterns
 
 if TYPE_CHECKING:
     import torch
@@ -26,6 +29,7 @@ class Comparison:
     observed: str
     message: str = ""
     error: float | None = None  # largest absolute difference, where that means something
+    pattern: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # what is regular about a mismatch
 
 
 def same(observed: object, expected: object) -> Comparison:
@@ -55,13 +59,14 @@ def same_bits(observed: torch.Tensor, expected: torch.Tensor, what: str = "") ->
     count = int(differs.sum())
     if count == 0:
         return Comparison(matches=True, expected=show(expected), observed=show(observed), error=0.0)
-    where, got, wanted = _first(differs, observed, expected)
+    where, got, wanted = _at(tuple(differs.nonzero()[0].tolist()), observed, expected)
     return Comparison(
         matches=False,
         expected=f"{wanted} at {where}",
         observed=f"{got} at {where}",
         message=f"{prefix}{count} of {observed.numel()} elements differ, the first at index {where}",
         error=_largest_error(observed, expected),
+        pattern=patterns.pattern(observed, expected),
     )
 
 
@@ -81,13 +86,15 @@ def within(observed: torch.Tensor, expected: torch.Tensor, bound: float, what: s
     if not bool(excess.any()):
         shown = f"largest difference {error:.3g}"
         return Comparison(matches=True, expected=f"at most {bound:.3g}", observed=shown, error=error)
-    where, got, wanted = _first(excess, observed, expected)
+    where, got, wanted = _at(_worst(wide, target), observed, expected)
     return Comparison(
         matches=False,
         expected=f"{wanted} at {where}, within {bound:.3g}",
         observed=f"{got} at {where}, off by {error:.3g}",
-        message=f"{prefix}{int(excess.sum())} of {observed.numel()} elements are outside the bound",
+        message=f"{prefix}{int(excess.sum())} of {observed.numel()} elements are outside the bound, the worst at index "
+        f"{where}",
         error=error,
+        pattern=patterns.pattern(observed, expected),
     )
 
 
@@ -101,7 +108,7 @@ def ranks_agree(values: Sequence[torch.Tensor], what: str = "the result") -> Com
         )
     rank, comparison = odd[0]
     names = ", ".join(str(other) for other, _ in odd)
-    return Comparison(
+    return Comparison(  # without a pattern: which of two ranks is right is not known here
         matches=False,
         expected=f"rank 0 has {comparison.expected}",
         observed=f"rank {rank} has {comparison.observed}",
@@ -132,6 +139,22 @@ def show(value: object) -> str:
         opening, closing = ("[", "]") if isinstance(value, list) else ("(", ")")
         return _cut(opening + ", ".join(show(item) for item in value) + closing)
     return _cut(str(value))
+
+
+def ends_in_a_figure(text: str) -> bool:
+    """Whether a unit can follow a text: ``12,000``, ``at most 3e-05``, ``[1, 2]``, but not ``12,000 on each rank``."""
+    return bool(re.search(r"[\d\])%]$", text))
+
+
+def with_unit(text: str, unit: str) -> str:
+    """A sentence with the unit behind its figure, the one after ``=`` or else the first; as it is where it has it."""
+    if not unit or re.search(rf"\b{re.escape(unit)}\b", text):
+        return text
+    figure = r"\d[\d,.]*(?:e[+-]?\d+)?(?![^\s,;])(?<![,.])"
+    for pattern in (rf"(?<== )({figure})", rf"(?<!\S)({figure})"):
+        if re.search(pattern, text):
+            return re.sub(pattern, rf"\1 {unit}", text, count=1)
+    return text
 
 
 def _same_items(
@@ -167,9 +190,16 @@ def _differing_bits(observed: torch.Tensor, expected: torch.Tensor) -> torch.Ten
     return per_byte.any(dim=1).reshape(observed.shape)
 
 
-def _first(mask: torch.Tensor, observed: torch.Tensor, expected: torch.Tensor) -> tuple[str, str, str]:
-    """Index of the first True of the mask, and the two values there."""
-    position = tuple(int(i) for i in mask.nonzero()[0])
+def _worst(wide: torch.Tensor, target: torch.Tensor) -> tuple[int, ...]:
+    """Index of the largest difference; a NaN is larger than any."""
+    import torch
+
+    errors = (wide - target).abs().nan_to_num(nan=math.inf)
+    return tuple(int(i) for i in torch.unravel_index(errors.argmax(), errors.shape))
+
+
+def _at(position: tuple[int, ...], observed: torch.Tensor, expected: torch.Tensor) -> tuple[str, str, str]:
+    """The index as a text, and the two values there."""
     where = str(position[0]) if len(position) == 1 else str(position)
     return where, repr(observed[position].item()), repr(expected[position].item())
 

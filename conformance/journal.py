@@ -28,7 +28,9 @@ class Planned:
     impl: str
     rerun: str
     scenario: str | None = None
+    asks: tuple[str, ...] = ()  # names of the contract that the case needs, `a|b` for either
     despite: tuple[str, ...] = ()  # needs of the claim whose wrong values cannot show in this case
+    alone: bool = False  # wrong values in this case block no claim that needs this one
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
@@ -117,14 +119,21 @@ def _take(entry: Mapping[str, Any], gathered: Gathered) -> None:
     match entry["kind"]:
         case "planned":
             for check in entry["checks"]:
-                planned = Planned(**{**check, "tier": Tier(check["tier"]), "despite": tuple(check["despite"])})
+                planned = Planned(
+                    **{
+                        **check,
+                        "tier": Tier(check["tier"]),
+                        "despite": tuple(check["despite"]),
+                        "asks": tuple(check["asks"]),
+                    }
+                )
                 gathered.planned.setdefault(planned.nodeid, planned)
         case "started":
             gathered.started.add(entry["nodeid"])
         case "story":
             gathered.stories[entry["nodeid"]] = _story(entry["story"])
         case "result":
-            gathered.results[entry["nodeid"]] = _result(entry["result"])
+            gathered.results[entry["nodeid"]] = _result(entry["result"] | {"world_sizes": entry["world_sizes"]})
             gathered.world_sizes.update(entry["world_sizes"])
             if entry["story"] is not None:
                 gathered.stories[entry["nodeid"]] = _story(entry["story"])
@@ -136,6 +145,7 @@ def _result(fields: dict[str, Any]) -> Result:
             **fields,
             "tier": Tier(fields["tier"]),
             "verdict": Verdict(fields["verdict"]),
+            "world_sizes": tuple(fields["world_sizes"]),
             "hint": Text(**fields["hint"]),
             "ranks": tuple(RankReport(**rank) for rank in fields["ranks"]),
         }

@@ -97,15 +97,8 @@ class Judge:
     ) -> None:
         """Hold or break by a comparison of ``conformance.expect``; ``message`` says what is compared."""
         said = ": ".join(part for part in (message, comparison.message) if part)
-        evidence = Evidence(
-            expected=comparison.expected,
-            observed=comparison.observed,
-            witness=witness,
-            unit=unit,
-            message=said,
-            examples=examples,
-            data=dict(data or {}),
-        )
+        data = {**(data or {}), **({"pattern": dict(comparison.pattern)} if comparison.pattern else {})}
+        evidence = _evidence(comparison.expected, comparison.observed, witness, unit, said, examples, data)
         if not comparison.matches:
             raise Broken(Verdict.VIOLATED, said or _odd(evidence), evidence=evidence, outcomes=outcomes)
         self.evidence.append(evidence)
@@ -193,9 +186,12 @@ def _evidence(
     examples: int,
     data: Mapping[str, Any] | None,
 ) -> Evidence:
+    texts = [comparisons.show(expected), comparisons.show(observed)]
+    if any(text and not comparisons.ends_in_a_figure(text) for text in texts):  # no place for a unit behind it
+        texts, unit = [comparisons.with_unit(text, unit) for text in texts], ""
     return Evidence(
-        expected=comparisons.show(expected),
-        observed=comparisons.show(observed),
+        expected=texts[0],
+        observed=texts[1],
         witness=witness,
         unit=unit,
         message=message,

@@ -235,10 +235,7 @@ def _claim(entry: Mapping[str, Any], section: str) -> Claim:
         needs=tuple(entry.get("needs", ())),
         same_as=entry.get("same_as"),
         hint=hint,
-        case_hints=tuple(
-            CaseHint(cases=tuple(item["cases"]), hint=Text(en=item["en"], fa=item["fa"]))
-            for item in entry.get("hints", ())
-        ),
+        case_hints=tuple(map(_case_hint, entry.get("hints", ()))),
     )
 
 

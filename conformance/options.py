@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import functools
+import math
 import os
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,10 +16,11 @@ import hypothesis
 import hypothesis.errors
 import pytest
 
-from conformance import mutants, scenarios
+from conformance import mutants, rubric, scenarios
 from conformance.forall import PROFILES
 from conformance.ledger import Ledger, LedgerError, UnknownClaim
-from impls.locate import ImplementationError, Kind, bundled, locate
+from conformance.rubric import Rubric
+from impls.locate import ImplementationError, Kind, UnknownImplementation, bundled, locate
 from impls.spec import Spec
 
 DEFAULT_IMPL = "reference"
@@ -70,6 +72,19 @@ def add_options(parser: pytest.Parser) -> None:
         help="check the checks: every mutant in the case that is known to break each claim that it names, or (full) "
         "against all claims of its block",
     )
+    group.addoption(
+        "--rubric",
+        default=None,
+        metavar="FILE",
+        help="give points: a TOML file with a weight for each claim and tier; only what it weighs is checked",
+    )
+    group.addoption(
+        "--time-limit",
+        type=_seconds,
+        default=math.inf,
+        metavar="SECONDS",
+        help="for all checks of one implementation together; what is not answered by then is lost and earns no points",
+    )
     group.addoption("--killed", default=None, metavar="PATH", help="where a run with --mutants writes who broke what")
 
 
@@ -83,6 +98,7 @@ class Chosen:
     sha256: str
     breaks: tuple[str, ...] | None = None
     is_peer: bool = False  # bundled with the suite: only such a one may declare what it does otherwise
+    unusable: str = ""  # why not even its names can be read; a run that gives points goes on and gives it none
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,13 +111,16 @@ class Choice:
     scenario: str | None
     explain: bool
     folder: Path
+    rubric: Rubric | None = None
+    time_limit_s: float = math.inf
 
     @property
     def includes_reported(self) -> bool:
         """Whether failure modes without a claim are reproduced: they examine the suite, not an implementation."""
         if self.scenario is not None:
             return True
-        return not self.claim_globs and not self.mutants and DEFAULT_IMPL in [chosen.name for chosen in self.impls]
+        is_narrowed = bool(self.claim_globs or self.mutants or self.rubric)
+        return not is_narrowed and DEFAULT_IMPL in [chosen.name for chosen in self.impls]
 
     @functools.cached_property
     def ledger(self) -> Ledger:
@@ -117,7 +136,7 @@ class Choice:
     def claims(self) -> frozenset[str] | None:
         """The ids to check, None for all; a claim that is the same as another brings that one along."""
         if not self.claim_globs:
-            return None
+            return None if self.rubric is None else self.rubric.claims
         chosen = self.ledger.match(self.claim_globs)
         return frozenset({claim.id for claim in chosen} | {claim.same_as for claim in chosen if claim.same_as})
 
@@ -128,7 +147,10 @@ def choose(config: pytest.Config) -> Choice:
     given = tuple(dict.fromkeys(option.impl))
     specs = given or (() if option.mutants else (DEFAULT_IMPL,))
     try:
-        impls = _distinct([chosen_from(beside(spec, option.adapters, option.device_shim)) for spec in specs])
+        ledger = Ledger.load() if option.rubric else None
+        graded = None if ledger is None else rubric.read(config.invocation_params.dir / option.rubric, ledger)
+        asked = [beside(spec, option.adapters, option.device_shim) for spec in specs]
+        impls = _distinct([chosen_from(spec, is_graded=graded is not None) for spec in asked])
         if option.mutants:
             impls += tuple(_mutant(found) for found in mutants.find())
         choice = Choice(
@@ -138,9 +160,11 @@ def choose(config: pytest.Config) -> Choice:
             scenario=option.scenario,
             explain=option.explain,
             folder=_report_folder(config),
+            rubric=graded,
+            time_limit_s=option.time_limit,
         )
         _ = choice.claims
-    except (ImplementationError, UnknownClaim, LedgerError, mutants.MutantError) as error:
+    except (ImplementationError, UnknownClaim, LedgerError, mutants.MutantError, rubric.RubricError) as error:
         raise pytest.UsageError(str(error)) from None
     if option.scenario not in (None, scenarios.ALL) and option.scenario not in (known := scenarios.ids()):
         raise pytest.UsageError(_unknown("scenario", option.scenario, known, "pytest --list-scenarios"))
@@ -175,9 +199,20 @@ def beside(spec: str, adapters: str | None, device_shim: bool) -> str:
     return str(dataclasses.replace(asked, adapters=table, device_shim=device_shim or asked.device_shim))
 
 
-def chosen_from(spec: str) -> Chosen:
-    """The implementation that a spec names. Raises `ImplementationError`."""
-    located = locate(spec)
+def chosen_from(spec: str, *, is_graded: bool = False) -> Chosen:
+    """The implementation that a spec names. Raises `ImplementationError`.
+
+    Where points are given only for what is not there: a broken file is worth none.
+    """
+    try:
+        located = locate(spec)
+    except UnknownImplementation:
+        raise
+    except ImplementationError as error:
+        if not is_graded:
+            raise
+        path = Path(Spec.parse(spec).where).resolve()
+        return Chosen(name=path.name, spec=spec, path=str(path), sha256="", unusable=str(error))
     name = located.path.name if located.kind in (Kind.FILE, Kind.FOLDER) else located.asked.where
     name = f"{name}:{located.asked.only}" if located.asked.only else name
     is_peer = located.kind is Kind.BUNDLED
@@ -186,6 +221,13 @@ def chosen_from(spec: str) -> Chosen:
 
 def _mutant(found: mutants.Mutant) -> Chosen:
     return dataclasses.replace(chosen_from(found.spec), name=found.name, breaks=found.breaks)
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not seconds >= 0:
+        raise ValueError(f"{text} is no number of seconds")
+    return seconds
 
 
 def _is_profile(name: str) -> bool:

@@ -29,7 +29,9 @@ from conformance.ledger import Ledger, LedgerError
 from conformance.patience import Patience
 from conformance.ruling import Ruling, rule, to_result
 from conformance.state import STATE, State
+from conformance.time_limit import TimeLimit
 from conformance.verdict import ScenarioStory, Verdict
+from fixtures.plugin import start_early
 from fixtures.world.server import inherit
 
 forall.register_profiles()
@@ -70,7 +72,7 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
 def pytest_configure(config: pytest.Config) -> None:
     """Read the command line; an unknown name ends the run here with exit status 4."""
     config.addinivalue_line(
-        "markers", "claim(id, *, tier, provides, despite): the claim of the ledger that a check examines"
+        "markers", "claim(id, *, tier, provides, despite, alone): the claim of the ledger that a check examines"
     )
     config.addinivalue_line("markers", "scenario(id): the failure mode that a check reproduces")
     choice = options.choose(config)
@@ -87,6 +89,8 @@ def pytest_configure(config: pytest.Config) -> None:
         descriptions=Descriptions(folder),
         seed=_seed(config),
     )
+    if choice.scenario is not None:
+        start_early(config)
     hypothesis.configuration.set_hypothesis_home_dir(folder / "hypothesis")
     if not config.getoption("--hypothesis-profile", None):
         hypothesis.settings.load_profile("lockstep")
@@ -111,6 +115,14 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     if choice.mutants is not None:
         return f"lockstep: {sum(impl.breaks is not None for impl in choice.impls)} mutants ({choice.mutants})"
     return f"lockstep: {', '.join(impl.name for impl in choice.impls)}; report in {choice.folder}"
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Read no file that has nothing of what ``--scenario`` chooses, unless it was named itself."""
+    named = {config.invocation_params.dir / argument.partition("::")[0] for argument in config.args}
+    if collection_path not in named and collect.is_beside(collection_path, config.stash[STATE].choice):
+        return True
+    return None
 
 
 @pytest.hookimpl(tryfirst=True)  # so that the implementation comes first in every node id
@@ -162,12 +174,17 @@ def subject(request: pytest.FixtureRequest, worlds: Pool) -> Subject:
     state = request.config.stash[STATE]
     check = request.node.stash[CHECK]
     assert check.chosen is not None
-    description = state.descriptions.get(check.chosen, worlds)
+    limit = state.limits.setdefault(check.planned.impl, TimeLimit(state.choice.time_limit_s))
+    is_late = limit.is_over  # then not even its names are looked up, which would import it
+    nothing = Description(name=check.chosen.name, spec=check.chosen.spec)
+    description = nothing if is_late else state.descriptions.get(check.chosen, worlds)
     patience = state.patience.setdefault((check.planned.impl, check.provides), Patience())
-    found = Subject(description, worlds, patience)
+    found = Subject(description, worlds, patience, limit)
     request.node.stash[DESCRIPTION] = description
     request.node.stash[SUBJECT] = found
-    if (check.planned.impl, check.planned.claim) in state.killed:
+    if is_late:
+        request.node.stash[FOREGONE] = Broken(Verdict.LOST, limit.told("before"))
+    elif (check.planned.impl, check.planned.claim) in state.killed:
         request.node.stash[FOREGONE] = Broken(Verdict.NOT_CHECKED, "this mutant has broken another case of the claim")
     elif description.verdict is not None:
         # A mutant that cannot be imported has not shown that any check sees its fault.
@@ -254,12 +271,21 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Gen
 def _note(item: pytest.Item, ruling: Ruling, duration_s: float) -> None:
     found, of = item.stash.get(JUDGE, None), item.stash.get(SUBJECT, None)
     result = to_result(ruling, item.stash[CHECK].planned, found, duration_s=duration_s)
+    if (size := _world_size(item, of)) is not None:
+        result = dataclasses.replace(result, data={**result.data, "world_size": size})
     item.config.stash[STATE].journal.result(
         item.nodeid,
         result,
         world_sizes=set() if of is None else of.world_sizes,
         story=None if found is None else found.story,
     )
+
+
+def _world_size(item: pytest.Item, of: Subject | None) -> int | None:
+    """The number of ranks that a case is about: its parameter, or the only one that it ran on."""
+    asked = getattr(getattr(item, "callspec", None), "params", {}).get("world_size")
+    sizes = set() if of is None else of.world_sizes
+    return asked if isinstance(asked, int) else next(iter(sizes)) if len(sizes) == 1 else None
 
 
 def _tell_pytest(report: pytest.TestReport, item: pytest.Item, ruling: Ruling, duration_s: float) -> None:

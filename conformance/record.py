@@ -10,16 +10,21 @@ import dataclasses
 import importlib.metadata
 import os
 import platform
+import re
 import subprocess
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from conformance import points
 from conformance.checks import Description
 from conformance.collect import SUITE
 from conformance.journal import Gathered, Planned
 from conformance.options import Chosen
+from conformance.reproduce import scripts
+from conformance.rubric import Rubric
 from conformance.ruling import STALE
+from conformance.signatures import signature
 from conformance.verdict import Claim, ImplInfo, Record, Result, ScenarioStory, Text, Tier, Verdict
 
 DIED = "the worker process that ran this check died before it could say"
@@ -58,6 +63,7 @@ class Run:
     is_whole: bool  # every case of every chosen claim was collected
     about: Mapping[str, Any]  # Record.run
     rootpath: Path
+    rubric: Rubric | None = None
 
 
 def assemble(gathered: Gathered, run: Run) -> Record:
@@ -66,10 +72,12 @@ def assemble(gathered: Gathered, run: Run) -> Record:
     if run.is_whole:
         results = _with_stale_manifests(results, run.descriptions)
     unloaded = {name for name, description in run.descriptions.items() if description.verdict is not None}
-    despite = [planned.despite for planned in gathered.planned.values()]
-    results = _with_blocked(results, despite, run.claims, unloaded)
-    results = [_with_hint(result, run.claims, unloaded) for result in results]
+    results = _with_blocked(results, list(gathered.planned.values()), run.claims, unloaded)
+    named = _signatures(results)
+    results = [_with_hint(result, run.claims, unloaded, named) for result in results]
+    results, texts = _with_scripts(results, [planned.asks for planned in gathered.planned.values()], run.descriptions)
     results += [_not_checked(claim, chosen.name) for claim in run.unchecked for chosen in run.impls]
+    names = [chosen.name for chosen in run.impls]
     return Record(
         suite=_suite(run.rootpath),
         run=run.about,
@@ -79,6 +87,9 @@ def assemble(gathered: Gathered, run: Run) -> Record:
         results=tuple(results),
         scenarios=_stories(gathered, results),
         collected=len(gathered.planned) + len(run.unchecked) * len(run.impls),
+        scripts=texts,
+        rubric=None if run.rubric is None else points.info(results, names, run.rubric),
+        score={} if run.rubric is None else points.scores(results, names, run.rubric),
     )
 
 
@@ -113,17 +124,19 @@ def _with_stale_manifests(results: list[Result], descriptions: Mapping[str, Desc
 
 
 def _with_blocked(
-    results: list[Result], despite: Sequence[Sequence[str]], claims: Mapping[str, Claim], unloaded: Container[str]
+    results: list[Result], planned: Sequence[Planned], claims: Mapping[str, Claim], unloaded: Container[str]
 ) -> list[Result]:
     """One root cause is one red row. A need blocks where it is broken in the same tier or a more basic one.
 
     Where an implementation could not be loaded, that is the cause of every row, and no row is in another's way.
-    ``despite`` has, for each result, the needs that block it only where they crash or hang.
+    What is planned says, for each result, which needs block it only where they crash or hang, and whether it blocks
+    others only then.
     """
     broken: dict[tuple[str, str], int] = {}
     stopped: dict[tuple[str, str], int] = {}
-    for result in results:
-        for table, counts in ((broken, result.verdict.is_broken), (stopped, result.verdict in _STOPPED)):
+    for result, plan in zip(results, planned, strict=True):
+        stops = result.verdict in _STOPPED
+        for table, counts in ((broken, stops if plan.alone else result.verdict.is_broken), (stopped, stops)):
             if counts:
                 key = (result.impl, result.claim)
                 table[key] = min(table.get(key, len(_RANK)), _RANK[result.tier])
@@ -142,7 +155,7 @@ def _with_blocked(
         message = f"blocked: {need}, which this needs, is broken. {result.message}"
         return dataclasses.replace(result, verdict=Verdict.BLOCKED, blocked_by=need, message=message)
 
-    return [blocked(result, spared) for result, spared in zip(results, despite, strict=True)]
+    return [blocked(result, plan.despite) for result, plan in zip(results, planned, strict=True)]
 
 
 def _first_need(claim: str, claims: Mapping[str, Claim], is_broken: Callable[[str], bool]) -> str | None:
@@ -158,12 +171,46 @@ def _first_need(claim: str, claims: Mapping[str, Claim], is_broken: Callable[[st
     return found
 
 
-def _with_hint(result: Result, claims: Mapping[str, Claim], unloaded: Container[str]) -> Result:
+def _with_scripts(
+    results: list[Result], asks: Sequence[Sequence[str]], descriptions: Mapping[str, Description]
+) -> tuple[list[Result], dict[str, str]]:
+    """Name the script of a claim in all its broken cases; the texts by file name."""
+    names: dict[tuple[str, str], str] = {}
+    texts: dict[str, str] = {}
+    for (impl, claim), (case, text) in scripts(results, asks, descriptions).items():
+        stem = re.sub(r"[^A-Za-z0-9._-]+", "-", f"{claim}_{case}").strip("-")[:120]
+        taken = [*texts, ""]
+        names[impl, claim] = next(
+            name for n in range(len(taken)) if (name := f"{stem}{f'-{n}' * (n > 0)}.py") not in taken
+        )
+        texts[names[impl, claim]] = text
+
+    def named(result: Result) -> Result:
+        name = names.get((result.impl, result.claim)) if result.verdict is Verdict.VIOLATED else None
+        return dataclasses.replace(result, reproduce=name)
+
+    return [named(result) for result in results], texts
+
+
+def _signatures(results: Iterable[Result]) -> dict[tuple[str, str], Text]:
+    """By implementation and claim, the fault that its numbers name."""
+    groups: dict[tuple[str, str], list[Result]] = {}
+    for result in results:
+        groups.setdefault((result.impl, result.claim), []).append(result)
+    found = {key: signature(group) for key, group in groups.items()}
+    return {key: text for key, text in found.items() if text is not None}
+
+
+def _with_hint(
+    result: Result, claims: Mapping[str, Claim], unloaded: Container[str], named: Mapping[tuple[str, str], Text]
+) -> Result:
     """The claim's own hint is about wrong values; one that stopped before it gave any needs another."""
     if not result.verdict.is_broken or result.claim not in claims:
         return result
     own = claims[result.claim].hint_for(result.case)
     hint = FIX_THE_IMPORT if result.impl in unloaded else HINTS.get(result.verdict, own)
+    if result.verdict is Verdict.VIOLATED and (sign := named.get((result.impl, result.claim))) is not None:
+        hint = Text(en=f"{sign.en} {hint.en}", fa=f"{sign.fa} {hint.fa}")
     return dataclasses.replace(result, hint=hint)
 
 

@@ -13,6 +13,7 @@ from conformance.describing import Descriptions
 from conformance.journal import Journal
 from conformance.options import Choice
 from conformance.patience import Patience
+from conformance.time_limit import TimeLimit
 from conformance.verdict import Record
 
 
@@ -32,6 +33,7 @@ class State:
     )
     killed: set[tuple[str, str]] = dataclasses.field(default_factory=set)  # (mutant, claim) seen in this process
     patience: dict[tuple[str, tuple[str, ...]], Patience] = dataclasses.field(default_factory=dict)
+    limits: dict[str, TimeLimit] = dataclasses.field(default_factory=dict)  # by implementation
     record: Record | None = None
     mutant_lines: tuple[str, ...] = ()
     trouble: str = ""  # why there is no report

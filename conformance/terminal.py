@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pytest
 
+from conformance import points
 from conformance.collect import SUITE
 from conformance.last_words import telling
 from conformance.verdict import Record, Result, ScenarioStory, Tier, Verdict
@@ -45,6 +46,9 @@ def write(reporter: pytest.TerminalReporter, record: Record, *, explain: bool) -
     for info in record.impls:
         for line in (*info.error.splitlines(), *_nothing_examined(record, info.name)):
             reporter.write_line(f"{info.name}: {line}", yellow=True)
+    if record.rubric is not None:
+        for line in points.lines(record.rubric, record.score):
+            reporter.write_line(line)
     unloaded = {(info.name, info.error) for info in record.impls if info.error}  # told above, once for all checks
     for groups in _broken([result for result in record.results if (result.impl, result.message) not in unloaded]):
         for group in groups[:MAX_CARDS]:
@@ -103,6 +107,7 @@ def card(group: Sequence[Result]) -> list[str]:
         **{name: telling(text) for name, text in printed.items()},
         "also": ", ".join(others[:4]) + (f" and {len(others) - 4} more" if len(others) > 4 else ""),
         "hint": first.hint.en,
+        "script": f"reproduce/{first.reproduce} beside the report" if first.reproduce else "",
         "rerun": first.rerun,
     }
     return list(_fields(fields, max_lines=MAX_LINES))

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
-SCHEMA_VERSION = "1.0"
+SCHEMA_VERSION = "1.1"
 
 
 class Verdict(StrEnum):
@@ -41,6 +41,23 @@ class Verdict(StrEnum):
         """Whether the implementation was seen to break the claim."""
         return self in _BROKEN
 
+
+# One verdict for several cases: the first of these that any case has. A case that was not provided beside one that
+# holds leaves the claim holding for what is provided; a reader is shown "1 holds, 2 not provided" then.
+WORST_FIRST = (
+    Verdict.SUITE_ERROR,
+    Verdict.LOST,
+    Verdict.CRASHES,
+    Verdict.HANGS,
+    Verdict.VIOLATED,
+    Verdict.BLOCKED,
+    Verdict.DEVIATES,
+    Verdict.REFUSES,
+    Verdict.INCONCLUSIVE,
+    Verdict.HOLDS,
+    Verdict.NOT_PROVIDED,
+    Verdict.NOT_CHECKED,
+)
 
 _PASSING = frozenset(
     {
@@ -95,7 +112,10 @@ class Text:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class CaseHint:
-    """A hint for some cases of a claim: those whose function's name fits one of the shell patterns."""
+    """A hint for some cases of a claim: those whose function's name fits one of the shell patterns.
+
+    A pattern may have another one in brackets, for the parameters: ``test_*[*embedding*]``.
+    """
 
     cases: tuple[str, ...]
     hint: Text
@@ -121,9 +141,14 @@ class Claim:
 
     def hint_for(self, case: str) -> Text:
         """The hint for a case: the claim's, unless there is one for cases like this."""
-        function = case.partition("[")[0]
-        fitting = (item.hint for item in self.case_hints if any(fnmatch.fnmatch(function, glob) for glob in item.cases))
+        fitting = (item.hint for item in self.case_hints if any(_fits(case, pattern) for pattern in item.cases))
         return next(fitting, self.hint)
+
+
+def _fits(case: str, pattern: str) -> bool:
+    """Whether a case is one of those that a pattern names."""
+    (function, _, parameters), (names, _, values) = (text.rstrip("]").partition("[") for text in (case, pattern))
+    return fnmatch.fnmatch(function, names) and fnmatch.fnmatch(parameters, values or "*")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,11 +194,13 @@ class Result:
     unit: str = ""
     witness: str = ""
     examples: int = 0
+    world_sizes: tuple[int, ...] = ()  # on which it was tried
     data: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     hint: Text = Text(en="", fa="")
     blocked_by: str | None = None
     ranks: tuple[RankReport, ...] = ()
     timeline: str | None = None  # file name of a Chrome trace under traces/
+    reproduce: str | None = None  # file name of a script under reproduce/ that shows the fault without Lockstep
     rerun: str = ""  # the command that runs this case again
 
 
@@ -211,6 +238,48 @@ class ScenarioStory:
     evidence: tuple[str, ...] = ()  # lines a witness produced, in order
     waiting: Waiting | None = None  # for the report's drawing
     rerun: str = ""
+    sign: str = ""  # what is seen first, one word: the gallery is sorted by it
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Earned:
+    """What one claim and tier of a rubric earned. ``open``: points that the suite still owes an answer for."""
+
+    claim: str
+    tier: Tier
+    weight: float
+    points: float
+    open: float
+    verdict: Verdict  # of the case that decides
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Points:
+    """Points of one tier, or of all of them: earned, at most, and not decided through no fault of the hand-in."""
+
+    points: float
+    out_of: float
+    open: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """The points of one implementation under the rubric of the run; ``points + open`` is the most it can have."""
+
+    points: float
+    out_of: float
+    open: float
+    tiers: Mapping[str, Points]
+    breakdown: tuple[Earned, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class RubricInfo:
+    """The rubric of the run. ``unused``: weights of claims named by their id for which no check earns points."""
+
+    name: str
+    sha256: str
+    unused: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,6 +294,9 @@ class Record:
     results: tuple[Result, ...]
     scenarios: tuple[ScenarioStory, ...] = ()
     collected: int = 0  # how many results the run set out to deliver
+    scripts: Mapping[str, str] = dataclasses.field(default_factory=dict)  # by the file name that results have
+    rubric: RubricInfo | None = None
+    score: Mapping[str, Score] = dataclasses.field(default_factory=dict)  # by implementation; empty without a rubric
 
     def summary(self) -> dict[str, dict[str, int]]:
         """How many results of each verdict every implementation has: ``{impl: {verdict: count}}``."""

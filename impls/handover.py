@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from impls.contract import Entry
+from impls.contract import ENTRIES, Entry
 from impls.contract.spellings import SYNONYMS
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -26,34 +26,25 @@ def arguments(
 ) -> tuple[list[Any], dict[str, Any]]:
     """Positional and keyword arguments for `target` out of `available` (keys: the contract's parameter names).
 
-    A None is handed only to a parameter without a default. Parameters of unknown names are filled in the contract's
-    order when their number fits one, and those of known names stand at their places in it. Raises `NotProvided` when a
-    required parameter has no value.
+    A None is handed only to a parameter without a default. What has no names (a builtin, ``*args``) is given the
+    contract's parameters in order. Raises `NotProvided` when a required parameter has no value: what an unknown name
+    stands for is never guessed from its place.
     """
     try:
         parameters = list(inspect.signature(target).parameters.values())
     except (TypeError, ValueError):  # builtins and the like have none
-        return _in_order(entry, available, count=None), {}
+        return _in_order(entry, available), {}
     named = [parameter for parameter in parameters if parameter.kind in _NAMED]
     kinds = {parameter.kind for parameter in parameters}
     if not named and inspect.Parameter.VAR_POSITIONAL in kinds:
-        return _in_order(entry, available, count=None), {}
+        return _in_order(entry, available), {}
     if not named and inspect.Parameter.VAR_KEYWORD in kinds:
-        order = _orders(entry, available)[0]
-        return [], {name: available[name] for name in order}
+        return [], {name: available[name] for name in _order(entry, available)}
 
     chosen = _choose([parameter.name for parameter in named], available)
     missing = [p for p in named if p.name not in chosen and p.default is p.empty]
     if missing:
-        required = [p for p in named if p.default is p.empty]
-        if any(parameter.kind is inspect.Parameter.KEYWORD_ONLY for parameter in required):
-            raise NotProvided(_cannot(target, entry, missing, available))
-        words = (p if len(p.name) > 1 else None for p in required)  # a letter may stand for anything
-        known = {place: chosen[p.name] for place, p in enumerate(words) if p is not None and p.name in chosen}
-        values = _in_order(entry, available, count=len(required), known=known)
-        if len(values) != len(required):
-            raise NotProvided(_cannot(target, entry, missing, available))
-        return values, {}
+        raise NotProvided(_cannot(target, entry, missing, chosen, available))
     return _spread(named, chosen, available)
 
 
@@ -123,35 +114,46 @@ def _spread(
     return args, kwargs
 
 
-def _orders(entry: Entry, available: Mapping[str, Any]) -> list[list[str]]:
-    """The contract's orders cut to what is available, longest first; never empty."""
+def _order(entry: Entry, available: Mapping[str, Any]) -> list[str]:
+    """The longest of the contract's orders, cut to what is available."""
     orders = [[name for name in order if name in available] for order in entry.orders]
-    return sorted(orders, key=len, reverse=True) or [list(available)]
+    return max(orders, key=len, default=list(available))
 
 
-def _in_order(
-    entry: Entry, available: Mapping[str, Any], count: int | None, known: Mapping[int, str] | None = None
-) -> list[Any]:
-    """Values in the contract's order that has `count` parameters available (None: the longest).
-
-    An order fits only if what is `known` by its name stands at its place in it.
-    """
-    orders = [
-        order
-        for order in _orders(entry, available)
-        if all(order[place : place + 1] == [name] for place, name in (known or {}).items())
-    ]
-    fitting = [order for order in orders if count is None or len(order) == count]
-    prefixes = [order[:count] for order in orders if count is not None and len(order) > count]
-    order = next(iter([*fitting, *reversed(prefixes)]), [])
-    return [available[name] for name in order]
+def _in_order(entry: Entry, available: Mapping[str, Any]) -> list[Any]:
+    return [available[name] for name in _order(entry, available)]
 
 
 def _cannot(
-    target: Callable[..., Any], entry: Entry, missing: Sequence[inspect.Parameter], available: Mapping[str, Any]
+    target: Callable[..., Any],
+    entry: Entry,
+    missing: Sequence[inspect.Parameter],
+    chosen: Mapping[str, str],
+    available: Mapping[str, Any],
 ) -> str:
+    """What is missing, what there is, and the line that says which is which."""
     name = getattr(target, "__name__", entry.name)
-    return (
-        f"{name} asks for {', '.join(repr(parameter.name) for parameter in missing)}, which nothing is known to fill. "
-        f"Parameters are handed over by name; {entry.name} can have {', '.join(available)}."
+    said = (
+        f"{name} asks for {_asked([parameter.name for parameter in missing])}. Arguments are handed over by name; "
+        f"{entry.name} can have {', '.join(available)}"
     )
+    if entry.name not in ENTRIES:  # a method of what the implementation returned
+        return f"{said}. Rename the parameter"
+    handed = ", ".join([*chosen.values(), "..."])
+    given = ", ".join([*(f"{own}={key}" for own, key in chosen.items()), *(f"{p.name}=..." for p in missing)])
+    return (
+        f"{said}. Rename the parameter, or say what is meant: "
+        f'adapters = {{"{entry.name}": lambda {handed}: {name}({given})}}'
+    )
+
+
+def _asked(names: Sequence[str]) -> str:
+    """The names, and what is wrong with them: known from elsewhere, or to nobody."""
+    meant = {name: _meant(name) for name in names}
+    known = [f"{name!r}, and no {key} is offered here" for name, key in meant.items() if key]
+    unknown = ", ".join(repr(name) for name, key in meant.items() if not key)
+    return "; ".join([*([f"{unknown}, which nothing is known to fill"] if unknown else []), *known])
+
+
+def _meant(name: str) -> str:
+    return next((key for key, synonyms in SYNONYMS.items() if name == key or name in synonyms), "")

@@ -24,7 +24,7 @@ from impls.definitions import is_stub
 from impls.handover import NotProvided, takes
 from impls.loading import Implementation
 from impls.normalise import UnusableResult
-from impls.parallel_forms import FunctionLayer, fill, sizes_of
+from impls.parallel_forms import PIECES, FunctionLayer, fill, held_by, sizes_of
 
 SEQUENCE_DIM = 1
 
@@ -103,7 +103,7 @@ def parallel(impl: Implementation, name: str, whole: nn.Module, options: Options
     if options.group is not None and not takes(target, "group") and not takes(target, "device_mesh"):
         raise NotProvided(f"{impl.name}'s {name} takes no group: it works on all ranks")
     available = _available(target, options)
-    if takes(target, "weight") and takes(target, "tensor"):
+    if takes(target, "tensor") and any(takes(target, piece) for piece in PIECES.get(name, ())):
         return _of_function(impl, name, whole, options, available)
     sizes = sizes_of(whole)
     if not takes(target, "module") and any(takes(target, size) for size in sizes):
@@ -181,14 +181,47 @@ def _of_sizes(
 
 
 def _of_function(impl: Implementation, name: str, whole: Any, options: Options, available: dict[str, Any]) -> Parallel:
-    dim = 1 if name == "RowParallelLinear" else 0
-    size, world_size = whole.weight.shape[dim], available["world_size"]
-    if size % world_size:
-        raise NotProvided(f"{name} is a function of shards, and {world_size} ranks cannot share {size} equally")
-    function = FunctionLayer(functools.partial(impl.call, name), whole, dim, available)
-    layer = Parallel(impl, function, options, whole)
+    target, pieces = impl.get(name), PIECES[name]
+    if reason := _not_by_shards(target, whole, pieces, available["world_size"]):
+        raise NotProvided(f"{impl.name}'s {name} is a function of shards, and {reason}")
+    known = {"num_heads": getattr(whole, "num_heads", None), "activation": getattr(whole, "activation", None)}
+    given = available | {key: value for key, value in known.items() if value is not None}
+    call = functools.partial(impl.call, name)
+    layers = [FunctionLayer(call, whole, pieces, given, transposed=turned) for turned in (False, True)]
+    if isinstance(whole, nn.Embedding):
+        layers.pop()  # nobody turns its rows
+    fitting = [layer for layer in layers if _fits(Parallel(impl, layer, options, whole), name, whole)]
+    if len(fitting) == 2:
+        raise NotProvided(f"{name} takes its shards as (out, in) and as (in, out): square ones say nothing")
+    layer = Parallel(impl, (fitting or layers)[0], options, whole)
     layer.form = "function"
-    return _found_out(layer, name, impl.get(name))
+    layer.activation_is_known = not hasattr(whole, "up") or takes(target, "activation")
+    return _found_out(layer, name, target)
+
+
+def _not_by_shards(target: Any, whole: nn.Module, pieces: Mapping[str, tuple[str, int | None]], parts: int) -> str:
+    """Why a function cannot do what `whole` does; empty when it can."""
+    parameters: dict[str, Tensor] = dict(whole.named_parameters())
+    for piece, (path, dim) in pieces.items():
+        if path in parameters and not takes(target, piece):
+            return f"takes no {piece}"
+        if path in parameters and dim is not None and (size := parameters[path].shape[dim]) % parts:
+            return f"{parts} ranks cannot share {size} equally"
+    if (heads := getattr(whole, "num_heads", parts)) % parts:
+        return f"{parts} ranks cannot share {heads} heads equally"
+    if any(isinstance(layer, nn.Dropout) and layer.p for layer in whole.modules()):
+        return "is told of no dropout"
+    return ""
+
+
+def _fits(layer: Parallel, name: str, whole: Any) -> bool:
+    """Whether a function takes these shards, tried with zeros: an input of the layer, or a rank's part of one."""
+    if isinstance(whole, nn.Embedding):
+        return True
+    first = next(part for part in (whole, *whole.children()) if isinstance(part, nn.Linear))
+    world_size = dist.get_world_size(layer._options.group)
+    widths = {first.in_features} | ({first.in_features // world_size} if name == "RowParallelLinear" else set())
+    return any(_tried(layer, torch.zeros(2, 2 * world_size, width)) is not None for width in sorted(widths))
 
 
 # -- what layers take and give -----------------------------------------------------------------------------------------
@@ -229,10 +262,10 @@ def _one(out: Any) -> Tensor:
 
 
 def _parameters(layer: nn.Module) -> dict[str, Tensor]:
-    """Those of a module, or of whatever else is called like one."""
+    """Those of a module, and of what is called like one and is none, wherever it lies."""
     found: dict[str, Tensor] = dict(layer.named_parameters())
-    inner = getattr(layer, "inner", None)
-    if not found and inner is not None and not isinstance(inner, nn.Module):
-        held = vars(inner) if hasattr(inner, "__dict__") else {}
-        found = {name: value for name, value in held.items() if isinstance(value, Tensor) and value.is_leaf}
+    for path, module in layer.named_modules():
+        if isinstance(module, Parallel) and not isinstance(module.inner, nn.Module):
+            prefix = f"{path}." if path else ""
+            found |= {prefix + name: value for name, value in held_by(module.inner)}
     return found

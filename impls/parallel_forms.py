@@ -6,13 +6,14 @@ Knows shapes and nothing of implementations: what `impls.parallel` needs for its
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from impls.definitions import is_library
 from impls.normalise import UnusableResult
 
 _SECOND = re.compile(r"down|fc2|w2|lin(ear)?_?2|second|row|to_h\b|out|proj")  # what people call an MLP's second layer
@@ -83,22 +84,71 @@ def starts(size: int, group: dist.ProcessGroup | None) -> int:
     return sum(int(other) for other in sizes[: dist.get_rank(group)])
 
 
-class FunctionLayer(nn.Module):
-    """A function of tensors as a layer: the suite keeps the shards."""
+def held_by(thing: Any, name: str = "", seen: set[int] | None = None) -> Iterator[tuple[str, Tensor]]:
+    """The tensors of numbers that an object which is no module keeps, in its attributes and theirs, each once."""
+    seen = set() if seen is None else seen
+    if id(thing) in seen:
+        return
+    seen.add(id(thing))
+    if isinstance(thing, Tensor):
+        if thing.is_leaf and thing.is_floating_point():
+            yield name, thing
+        return
+    if isinstance(thing, nn.Module):
+        inside: Mapping[Any, Any] = dict(thing.named_parameters())
+    elif isinstance(thing, list | tuple):
+        inside = dict(enumerate(thing))
+    elif isinstance(thing, dict):
+        inside = thing
+    else:
+        inside = {} if is_library(type(thing)) else getattr(thing, "__dict__", {})
+    for key, value in inside.items():
+        yield from held_by(value, f"{name}.{key}" if name else str(key), seen)
 
-    def __init__(self, call: Callable[..., Any], whole: Any, dim: int, available: Mapping[str, Any]) -> None:
+
+# What a function of tensors may ask for: the contract's parameter, the whole's, and along which dimension that is cut.
+PIECES: Mapping[str, Mapping[str, tuple[str, int | None]]] = {
+    "ColumnParallelLinear": {"weight": ("weight", 0), "bias": ("bias", 0)},
+    "RowParallelLinear": {"weight": ("weight", 1), "bias": ("bias", None)},
+    "VocabParallelEmbedding": {"weight": ("weight", 0)},
+    "ParallelMLP": {
+        **{"up_weight": ("up.weight", 0), "up_bias": ("up.bias", 0)},
+        **{"down_weight": ("down.weight", 1), "down_bias": ("down.bias", None)},
+    },
+    "ParallelAttention": {
+        **{f"{layer}_{kind}": (f"{layer}.{kind}", 0) for layer in "qkv" for kind in ("weight", "bias")},
+        **{"out_weight": ("out.weight", 1), "out_bias": ("out.bias", None)},
+    },
+}
+
+
+class FunctionLayer(nn.Module):
+    """A function of tensors as a layer: the suite keeps the shards, as torch's linear layers do or `transposed`."""
+
+    def __init__(
+        self,
+        call: Callable[..., Any],
+        whole: nn.Module,
+        pieces: Mapping[str, tuple[str, int | None]],
+        available: Mapping[str, Any],
+        *,
+        transposed: bool = False,
+    ) -> None:
         super().__init__()
-        self.weight = _piece(whole.weight, dim, available)
-        bias = getattr(whole, "bias", None)
-        self.bias = None if bias is None else _piece(bias, None if dim else 0, available)
+        values = dict(whole.named_parameters())
+        for name, (path, dim) in pieces.items():
+            value = values.get(path)
+            self.register_parameter(name, None if value is None else _piece(value, dim, available, transposed))
+        self._names = tuple(pieces)
         self._call, self._available = call, available
 
     def forward(self, x: Tensor) -> Any:
         """What the function gives for `x` and this rank's shards."""
-        return self._call(tensor=x, weight=self.weight, bias=self.bias, **self._available)
+        return self._call(tensor=x, **{name: getattr(self, name) for name in self._names}, **self._available)
 
 
-def _piece(parameter: Tensor, dim: int | None, available: Mapping[str, Any]) -> nn.Parameter:
+def _piece(parameter: Tensor, dim: int | None, available: Mapping[str, Any], transposed: bool) -> nn.Parameter:
     value = parameter.detach()
     value = value if dim is None else value.chunk(available["world_size"], dim)[available["rank"]]
-    return nn.Parameter(value.clone(), requires_grad=parameter.requires_grad)
+    value = value.T if transposed and value.dim() == 2 else value
+    return nn.Parameter(value.clone(memory_format=torch.contiguous_format), requires_grad=parameter.requires_grad)

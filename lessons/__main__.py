@@ -6,6 +6,7 @@ import argparse
 import dataclasses
 import difflib
 import importlib
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -18,6 +19,8 @@ class Lesson:
     number: int = 0
     about: str
 
+
+INTERRUPTED = 128 + signal.SIGINT
 
 LESSONS = (
     Lesson(name="ddp", number=48, about="data parallelism: broadcast, all-reduce, and ranks that stay together"),
@@ -44,7 +47,10 @@ def _listed() -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a lesson: its exit status, 1 when what it shows is not so, 2 for a command line that cannot be used."""
+    """Run a lesson: its exit status, 1 when what it shows is not so, 2 for a command line that cannot be used.
+
+    130 after Ctrl-C, as shells have it.
+    """
     words = list(sys.argv[1:] if arguments is None else arguments)
     if not words or words[0] in ("-h", "--help"):
         print(_listed())
@@ -55,6 +61,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         hint = f" Did you mean {near[0]!r}?" if near else ""
         print(f"there is no lesson {words[0]!r}.{hint}\n\n{_listed()}", file=sys.stderr)
         return 2
+    try:
+        return _run(lesson, words[1:])
+    except KeyboardInterrupt:
+        print(f"\nInterrupted: lesson {lesson.name} came to no end; its ranks are gone.", file=sys.stderr)
+        return INTERRUPTED
+
+
+def _run(lesson: Lesson, words: Sequence[str]) -> int:
     module = importlib.import_module(f"lessons.{lesson.name.replace('-', '_')}")
     parser = argparse.ArgumentParser(
         prog=f"python -m lessons {lesson.name}",
@@ -62,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     module.add_arguments(parser)
-    status: int = module.run(parser.parse_args(words[1:]))
+    status: int = module.run(parser.parse_args(words))
     return status
 
 

@@ -71,40 +71,33 @@ def run(options: argparse.Namespace) -> int:
 def _figures(options: argparse.Namespace) -> dict[str, Any]:
     near, far = PRESETS[options.inside].link, PRESETS[options.between].link
     figures: dict[str, Any] = {
-        "num_parameters": _read("--params", quantities.parameters, options.params),
-        "num_layers": _read("--layers", quantities.count, options.layers),
-        "tokens": _read("--tokens", quantities.count, options.tokens),
-        "num_microbatches": _read("--microbatches", quantities.count, options.microbatches),
-        "device_bytes": _read("--device-memory", quantities.num_bytes, options.device_memory),
-        "world_size": _read("--devices", quantities.count, options.devices),
-        "ranks_per_node": _read("--devices-per-node", quantities.count, options.devices_per_node),
+        "num_parameters": quantities.read("--params", quantities.parameters, options.params),
+        "num_layers": quantities.read("--layers", quantities.count, options.layers),
+        "tokens": quantities.read("--tokens", quantities.count, options.tokens),
+        "num_microbatches": quantities.read("--microbatches", quantities.count, options.microbatches),
+        "device_bytes": quantities.read("--device-memory", quantities.num_bytes, options.device_memory),
+        "world_size": quantities.read("--devices", quantities.count, options.devices),
+        "ranks_per_node": quantities.read("--devices-per-node", quantities.count, options.devices_per_node),
         "latency_s": near.latency_s,
         "bandwidth": near.bandwidth,
         "between_latency_s": far.latency_s,
         "between_bandwidth": far.bandwidth,
-        "all_to_all_share": _share(options.all_to_all),
+        "all_to_all_share": quantities.read("--all-to-all", _share, options.all_to_all),
     }
     figures["ranks_per_node"] = min(figures["ranks_per_node"], figures["world_size"])
-    width = round((figures["num_parameters"] / 12 / figures["num_layers"]) ** 0.5)
-    figures["hidden"] = _read("--hidden", quantities.count, options.hidden) if options.hidden else max(1, width)
+    width = max(1, round((figures["num_parameters"] / 12 / figures["num_layers"]) ** 0.5))
+    figures["hidden"] = quantities.read("--hidden", quantities.count, options.hidden) if options.hidden else width
     if options.checkpointing:
         kept = CHECKPOINTED * figures["tokens"] * figures["hidden"] * figures["num_layers"]
         figures["activation_bytes"] = float(kept)
     return figures
 
 
-def _read(option: str, parse: quantities.Parse, text: str) -> int:
-    try:
-        return parse(text)
-    except ValueError as error:
-        raise ValueError(f"{option}: {error}") from None
-
-
 def _share(text: str) -> float:
     try:
         return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
     except ValueError:
-        raise ValueError(f"--all-to-all: {text!r} is not a share; write it like 0.5 or 50%") from None
+        raise ValueError(f"{text!r} is not a share; write it like 0.5 or 50%") from None
 
 
 def _heading(figures: dict[str, Any]) -> Iterator[str]:

@@ -28,10 +28,9 @@ from impls.locate import ImplementationError, locate
 from lessons.ddp import MOST_RANKS, MOST_ROWS, MOST_STEPS, too_large
 from lessons.ddp_observed import Run, Seen, faults, loss_faults, seen_of, shown
 from lessons.ddp_worker import Settings, work
+from lessons.paths import PICTURES, trouble
 from lessons.progress import counted
 from lessons.ranks import came_to_no_end, ranks_of
-
-ENDINGS = (".svg", ".png")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,8 +45,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print both curves; 0 when they are one, 1 when not, 2 for options of no use."""
-    if trouble := _unusable(options):
-        print(trouble, file=sys.stderr)
+    if reason := _unusable(options):
+        print(reason, file=sys.stderr)
         return 2
     try:
         with ranks_of(options.impl) as on_ranks:
@@ -92,12 +91,10 @@ def _unusable(options: argparse.Namespace) -> str:
         if not 1 <= getattr(options, name) <= most:
             given = f"--{name.replace('_', '-')} {getattr(options, name)}"
             return f"{given}: this lesson takes a whole number from 1 to {most:,}"
-    if trouble := too_large(_settings(options)):
-        return trouble
-    if options.plot and options.plot.suffix not in ENDINGS:
-        return f"--plot {options.plot}: a picture is a .svg or a .png; give the path one of these endings"
-    if options.plot and not options.plot.resolve().parent.is_dir():
-        return f"--plot {options.plot}: there is no folder {options.plot.parent}; make it first"
+    if reason := too_large(_settings(options)):
+        return reason
+    if options.plot and (reason := trouble("--plot", options.plot, PICTURES)):
+        return reason
     try:
         locate(options.impl)
     except ImplementationError as error:

@@ -32,6 +32,7 @@ from impls.locate import ImplementationError, locate
 from lessons.ddp_file import as_json, write
 from lessons.ddp_observed import MAX_SPREAD, Run, Seen, faults, gradient_faults, seen_of, shown
 from lessons.ddp_worker import Settings, constants, round_trip, work
+from lessons.paths import trouble
 from lessons.progress import counted
 from lessons.ranks import Say, came_to_no_end, ranks_of
 
@@ -62,6 +63,7 @@ def run(options: argparse.Namespace) -> int:
     """Train, print, write; 0, 1 when the ranks are not as they should be, 2 for options of no use."""
     try:
         _check(options)
+        _check_output(options, Path.cwd())
         locate(options.impl)
         with ranks_of(options.impl) as on_ranks:
             return perform(options, on_ranks)
@@ -78,8 +80,9 @@ def perform(options: argparse.Namespace, on_ranks: Run, home: Path | None = None
 
     Raises `Unusable`.
     """
-    _check(options)
     home = home or Path.cwd()
+    _check(options)
+    _check_output(options, home)
     settings = resolved(options, on_ranks)
     seen, trip = observe(settings, on_ranks, home)
     say("\n".join(told(seen, trip)))
@@ -127,8 +130,8 @@ def resolved(options: argparse.Namespace, on_ranks: Run) -> Settings:
             given[name] = own.get(f"DEFAULT_{name.upper()}", USUAL[name])
     _check(argparse.Namespace(**{**vars(options), **given}), whose=f"{options.impl}'s default of ")
     settings = Settings(seed=options.seed, **given)
-    if trouble := too_large(settings):
-        raise Unusable(trouble)
+    if reason := too_large(settings):
+        raise Unusable(reason)
     return settings
 
 
@@ -145,8 +148,12 @@ def _check(options: argparse.Namespace, whose: str = "") -> None:
             f"{whose}--backend nccl: NCCL moves tensors between CUDA devices, one for each rank, and this machine has "
             f"{have}. Use --backend gloo, which runs on any CPU{f', or at most {have} ranks' if have else ''}"
         )
-    if not options.no_write and options.output.is_dir():
-        raise Unusable(f"--output {options.output}: this is a folder; give the path of a file")
+
+
+def _check_output(options: argparse.Namespace, home: Path) -> None:
+    """Raise `Unusable` for a file that could not be written in the end."""
+    if not options.no_write and (wrong := trouble("--output", home / options.output, makes_folders=True)):
+        raise Unusable(f"{wrong}, or --no-write")
 
 
 def too_large(settings: Settings) -> str:

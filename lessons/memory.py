@@ -60,21 +60,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print a table for each convention; 0, or 2 for numbers of no use."""
     try:
-        params = _read("--params", quantities.parameters, options.params)
-        world_size = _read("--world-size", quantities.count, options.world_size)
-        device_bytes = _read("--device-memory", quantities.num_bytes, options.device_memory)
+        params = quantities.read("--params", quantities.parameters, options.params)
+        world_size = quantities.read("--world-size", quantities.count, options.world_size)
+        device_bytes = quantities.read("--device-memory", quantities.num_bytes, options.device_memory)
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
     print("\n".join(told(params, world_size, device_bytes)))
     return 0
-
-
-def _read(option: str, parse: quantities.Parse, text: str) -> int:
-    try:
-        return parse(text)
-    except ValueError as error:
-        raise ValueError(f"{option}: {error}") from None
 
 
 def told(params: int, world_size: int, device_bytes: int) -> list[str]:

@@ -5,7 +5,7 @@ with messages of T/N, a binomial tree 2 ceil(log2 N) steps with messages of T. S
 latency decides, and the ring large ones. Where they cross is no constant such as 1 MB: it grows with latency times
 bandwidth and with N, and up to 3 ranks the ring is never slower. A table for links that can be bought, or for your own:
 
-    python -m lessons network --latency 20us --bandwidth 3GB
+    python -m lessons network --latency 20us --bandwidth 3GB/s
 
 Sources: Hockney 1994 for the model; Thakur, Rabenseifner and Gropp 2005, section 4, for the algorithms.
 """
@@ -13,7 +13,6 @@ Sources: Hockney 1994 for the model; Thakur, Rabenseifner and Gropp 2005, sectio
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from collections.abc import Iterator, Mapping
 
@@ -25,21 +24,19 @@ from lessons import quantities
 RANKS = (2, 3, 4, 8, 16, 64, 256, 4096)
 SIZES = (1_000, 100_000, 1_000_000, 10_000_000, 1_000_000_000)
 
-_SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     parser.add_argument("--latency", metavar="TIME", help="of a link of your own, such as 5us (with --bandwidth)")
-    parser.add_argument("--bandwidth", metavar="BYTES", help="of that link per second, such as 25GB")
-    parser.add_argument("--world-size", metavar="N", help="ranks for which times by size are shown too (default 8)")
+    parser.add_argument("--bandwidth", metavar="RATE", help="of that link, such as 25GB/s, or 200Gb/s for bits")
+    parser.add_argument("--world-size", default="8", metavar="N", help="ranks of the table by size (default 8)")
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the tables; 0, or 2 for an option of no use."""
     try:
         links = _links(options)
-        world_size = quantities.count(options.world_size or "8")
+        world_size = quantities.read("--world-size", quantities.count, options.world_size)
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
@@ -47,21 +44,17 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def seconds(text: str) -> float:
-    """A latency: 5us, 0.02 ms, 3e-6. ValueError says what to write instead."""
-    match = re.fullmatch(r"\s*([0-9.]+(?:e-?[0-9]+)?)\s*([a-z]*)\s*", text, re.IGNORECASE)
-    try:
-        return float(match[1]) * _SECONDS[match[2].lower() or "s"] if match else float("x")
-    except (ValueError, KeyError):
-        raise ValueError(f"{text!r} is not a time; write it like 5us, 0.02ms or 3e-6") from None
-
-
 def _links(options: argparse.Namespace) -> Mapping[str, Link]:
     if (options.latency is None) != (options.bandwidth is None):
-        raise ValueError("a link of your own needs both: --latency 5us --bandwidth 25GB")
+        raise ValueError("a link of your own needs both: --latency 5us --bandwidth 25GB/s")
     if options.latency is None:
         return {name: preset.link for name, preset in PRESETS.items()}
-    return {"yours": Link(latency_s=seconds(options.latency), bandwidth=quantities.num_bytes(options.bandwidth))}
+    return {
+        "yours": Link(
+            latency_s=quantities.read("--latency", quantities.seconds, options.latency),
+            bandwidth=quantities.read("--bandwidth", quantities.bandwidth, options.bandwidth),
+        )
+    }
 
 
 def told_crossovers(links: Mapping[str, Link]) -> Iterator[str]:

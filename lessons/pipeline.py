@@ -10,6 +10,8 @@ real ranks as well.
     python -m lessons pipeline --compare                             all schedules at one size
     python -m lessons pipeline --curve                               the bubble by N and M
     python -m lessons pipeline --impl mine --schedule zb_h1          yours
+
+Sources: GPipe (1811.06965); Megatron-LM (2104.04473); Zero Bubble (2401.10241); DeepSeek-V3 (2412.19437), 3.2.1.
 """
 
 from __future__ import annotations
@@ -32,10 +34,12 @@ from impls.reference.pipeline.names import SCHEDULES
 from impls.reference.pipeline.simulate import Timeline, simulate
 from impls.schedule_calls import NUM_CHUNKS
 from lessons import pipeline_text as text
+from lessons.paths import PICTURES, trouble
+from lessons.pipeline_cells import Cell, simulated
 from lessons.pipeline_executed import MOST_RANKS, executed, other_order, told
-from lessons.pipeline_legal import Illegal, require
+from lessons.pipeline_legal import Illegal, out_of_place, require
 from lessons.pipeline_observed import Observed, constants, look, observed, of, sizes_of
-from lessons.pipeline_picture import Cell, cells, draw, write_trace
+from lessons.pipeline_picture import draw, write_trace
 from lessons.ranks import came_to_no_end
 
 REFERENCE = "reference"
@@ -47,9 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--schedule", choices=SCHEDULES, type=str.lower, default="1f1b", help="default 1f1b")
     parser.add_argument("--stages", type=int, metavar="N", help="ranks (default NUM_STAGES: 4)")
     parser.add_argument("--microbatches", type=int, metavar="M", help="of a step (default NUM_MICROBATCHES: 8)")
-    parser.add_argument(
-        "--chunks", type=int, default=NUM_CHUNKS, metavar="V", help="stages on each rank, interleaved_1f1b (default 2)"
-    )
+    parser.add_argument("--chunks", type=int, metavar="V", help="stages on each rank, interleaved_1f1b (default 2)")
     costs = parser.add_argument_group("what 1/N of the model takes for one microbatch (1, 5/2, 0.4)")
     costs.add_argument("--forward", type=_cost, default=Fraction(1), metavar="F", help="default 1")
     costs.add_argument("--input-gradient", type=_cost, default=Fraction(1), metavar="I", help="default 1")
@@ -67,9 +69,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print what was asked for; 0, 1 when it is not as it should be, 2 for options of no use."""
-    if trouble := _unusable(options):
-        print(trouble, file=sys.stderr)
+    if reason := _unusable(options) or out_of_place(options):
+        print(reason, file=sys.stderr)
         return 2
+    options.chunks = NUM_CHUNKS if options.chunks is None else options.chunks
     try:
         if options.curve or options.compare:
             return _tables(options)
@@ -88,7 +91,7 @@ def _one(options: argparse.Namespace, seen: Observed) -> int:
     charts: dict[str, list[Cell]] = {}
     if timeline is not None:
         print("\n".join(text.told(seen, timeline, _width(options), usual=usual)))
-        charts["simulated"] = cells(timeline)
+        charts["simulated"] = simulated(timeline)
     faults = list(text.troubles(seen, timeline, usual=usual))
     if options.execute and timeline is not None and not faults:
         if done := executed(options, timeline):
@@ -171,11 +174,9 @@ def _unusable(options: argparse.Namespace) -> str:
         return (
             f"--execute --stages {options.stages}: {MOST_RANKS} ranks can be run at most; without it there may be more"
         )
-    for option, path, endings in (("--svg", options.svg, (".svg", ".png")), ("--trace", options.trace, (".json",))):
-        if path and path.suffix not in endings:
-            return f"{option} {path}: give the path the ending {' or '.join(endings)}"
-        if path and not path.resolve().parent.is_dir():
-            return f"{option} {path}: there is no folder {path.parent}; make it first"
+    for option, path, endings in (("--svg", options.svg, PICTURES), ("--trace", options.trace, (".json",))):
+        if path and (reason := trouble(option, path, endings)):
+            return reason
     return ""
 
 

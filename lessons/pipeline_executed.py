@@ -11,7 +11,7 @@ from fixtures.world.server import Server
 from impls.reference.pipeline.actions import Action, Kind, Schedule
 from impls.reference.pipeline.gantt import label
 from impls.reference.pipeline.simulate import Timeline
-from lessons.pipeline_picture import Cell
+from lessons.pipeline_cells import Cell, idle_share, measured
 from lessons.pipeline_text import framed, percent
 from lessons.pipeline_work import Moment, record
 
@@ -19,7 +19,6 @@ UNIT_S = 0.02  # of a cost of 1, if the whole step then takes less than
 MOST_S = 20.0
 MOST_RANKS = 8
 DEADLINE_S = 120.0
-JOINED = 0.3  # of a unit: I and W with less between them are one B, where the schedule has one
 
 
 def executed(options: argparse.Namespace, timeline: Timeline) -> list[Cell]:
@@ -34,28 +33,7 @@ def executed(options: argparse.Namespace, timeline: Timeline) -> list[Cell]:
         world = pool.world(schedule.num_ranks, impl=options.impl)  # traced: a deadlock is told at once
         arguments = (schedule.name, stages, schedule.num_microbatches, durations_s)
         seen: Sequence[Sequence[Moment]] = world.run(record, *arguments, deadline_s=DEADLINE_S).values
-    return _cells(seen, schedule, unit_s)
-
-
-def _cells(seen: Sequence[Sequence[Moment]], schedule: Schedule, unit_s: float) -> list[Cell]:
-    start = min((began for moments in seen for *_, began, _ in moments), default=0)
-    whole = {str(part) for row in schedule for action in row for part in action.parts if part.kind is Kind.BACKWARD}
-    cells: list[Cell] = []
-    for rank, moments in enumerate(seen):
-        row: list[Cell] = []
-        for kind, stage, microbatch, began, ended in sorted(moments, key=lambda moment: moment[3]):
-            begin, end = ((at - start) / 1e9 / unit_s for at in (began, ended))
-            both = str(Action(Kind.BACKWARD, stage, microbatch))
-            if kind == "W" and both in whole and row and _is_first_half(row[-1], stage, microbatch, begin):
-                begin, kind = row.pop().begin, "B"
-            row.append(Cell(rank=rank, kind=Kind(kind), stage=stage, microbatch=microbatch, begin=begin, end=end))
-        cells += row
-    return cells
-
-
-def _is_first_half(cell: Cell, stage: int, microbatch: int, begin: float) -> bool:
-    same = (cell.kind, cell.stage, cell.microbatch) == (Kind.INPUT, stage, microbatch)
-    return same and begin - cell.end < JOINED
+    return measured(seen, schedule, unit_s)
 
 
 def told(cells: Sequence[Cell], timeline: Timeline, width: int | None) -> Iterator[str]:
@@ -70,9 +48,8 @@ def told(cells: Sequence[Cell], timeline: Timeline, width: int | None) -> Iterat
     bars = [_bar([cell for cell in cells if cell.rank == rank], schedule, per_time, end) for rank in ranks]
     yield from framed([f"rank {rank}  " for rank in ranks], bars, width)
     yield ""
-    busy = sum(cell.end - cell.begin for cell in cells)
     yield (
-        f"bubble: {percent(1 - busy / (end * schedule.num_ranks))} of the total time as executed, "
+        f"bubble: {percent(idle_share(cells, schedule.num_ranks))} of the total time as executed, "
         f"{percent(timeline.bubble_share())} simulated; it took {end:.1f}, simulated {float(timeline.makespan):g}"
     )
     yield other_order(cells, schedule) or "order: that of the schedule on every rank"

@@ -1,10 +1,16 @@
-"""Which numbers of ranks and of microbatches a schedule allows, and the nearest ones that it does."""
+"""What there is no use in asking for: sizes that a schedule does not allow, options that it has no place for."""
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterator
 
 from impls.reference.pipeline.names import named
+
+PAIRED = ("dualpipe", "dualpipev")  # the schedules with overlapped pairs
+CHUNKED = "interleaved_1f1b"  # the one whose ranks have as many stages as one likes
+IN_NO_TABLE = ("execute", "svg", "trace", "impl")
+FIXED_IN_CURVE = ("stages", "microbatches", "chunks")
 
 
 class Illegal(ValueError):
@@ -36,3 +42,25 @@ def _nearest(name: str, num_stages: int, num_microbatches: int, num_chunks: int)
             for microbatches in dict.fromkeys((num_microbatches + away, num_microbatches - away)):
                 if min(stages, microbatches) >= 1 and not _against(name, stages, microbatches, num_chunks):
                     yield stages, microbatches
+
+
+def out_of_place(options: argparse.Namespace) -> str:
+    """The sentence for the first option of lesson 79 that would change nothing; empty where there is none."""
+    if options.compare and options.curve:
+        return "--compare --curve: one table at a time; leave one of them out"
+    table = "--compare" if options.compare else "--curve" if options.curve else ""
+    given = {name for name in (*IN_NO_TABLE, *FIXED_IN_CURVE, "pair") if getattr(options, name) not in (None, False)}
+    if is_ours := options.impl == "reference":
+        given.discard("impl")
+    for name in IN_NO_TABLE if table else ():
+        if name in given:
+            return f"{table} --{name}: the table is of the reference's schedules, simulated; leave --{name} out"
+    for name in FIXED_IN_CURVE if options.curve else ():
+        if name in given:
+            return f"--curve --{name}: the curve has sizes of its own; leave --{name} out, or take --compare"
+    if "chunks" in given and not table and options.schedule != CHUNKED:
+        return f"--chunks {options.chunks}: {options.schedule} has no choice of them; only --schedule {CHUNKED} has"
+    if "pair" in given and is_ours and not table and options.schedule not in PAIRED:  # another's may have pairs
+        others = " and ".join(PAIRED)
+        return f"--pair {options.pair}: {options.schedule} has no overlapped pairs; --schedule {others} have"
+    return ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from impls.reference.pipeline.actions import Kind
-from impls.reference.pipeline.simulate import Timeline
+from lessons.pipeline_cells import Cell
 
 # Told apart by hatches as well as by colours.
 LOOKS = {
@@ -23,40 +22,6 @@ LOOKS = {
 }
 LABELLED = 600  # actions at most; more labels than these cannot be read
 MICROSECONDS = 1000.0  # for one unit of cost in a trace
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
-    """One action of one rank. Both parts of an overlapped pair are cells of the same times."""
-
-    rank: int
-    kind: Kind
-    stage: int
-    microbatch: int
-    begin: float
-    end: float
-
-    @property
-    def label(self) -> str:
-        """F0.3: stage 0, microbatch 3."""
-        return f"{self.kind}{self.stage}.{self.microbatch}"
-
-
-def cells(timeline: Timeline) -> list[Cell]:
-    """All actions of a simulated schedule."""
-    return [
-        Cell(
-            rank=rank,
-            kind=part.kind,
-            stage=part.stage,
-            microbatch=part.microbatch,
-            begin=float(begin),
-            end=float(end),
-        )
-        for rank in range(timeline.schedule.num_ranks)
-        for action, begin, end in timeline.spans(rank)
-        for part in action.parts
-    ]
 
 
 def draw(charts: Mapping[str, Sequence[Cell]], path: Path) -> None:

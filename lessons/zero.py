@@ -3,7 +3,13 @@
 Some steps of Adam are run three times: in one process, with data parallelism, and with ZeRO-1, each rank on rows of its
 own. The losses must agree; that is the first table. The second counts the bytes that one rank holds after a step, for a
 bfloat16 model: with an FP32 master copy and Adam's two moments the optimizer has 12 bytes per parameter, which N ranks
-share, and 4P + 12P/N are left on each. Source: Rajbhandari et al. 2020 (ZeRO), section 5.1.
+share, and 4P + 12P/N are left on each.
+
+    python -m lessons zero                                four ranks, twenty steps
+    python -m lessons zero --world-size 8 --plot zero.svg the picture as well
+    python -m lessons zero --impl ../homework/zero.py     yours: its ShardedOptimizer
+
+Source: Rajbhandari et al. 2020 (ZeRO), section 5.1.
 """
 
 from __future__ import annotations
@@ -18,6 +24,7 @@ from fixtures.world.outcome import Outcomes, RanksFailed
 from fixtures.world.pool import WorldPool
 from fixtures.world.server import Server
 from impls.locate import ImplementationError, locate
+from lessons.paths import PICTURES, trouble
 from lessons.ranks import came_to_no_end
 from lessons.zero_training import STEP_COUNTER_BYTES, Curves, Held, curves, held
 
@@ -37,8 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print both tables; 0 when losses and bytes are as they should be, 1 when not, 2 for options of no use."""
-    if trouble := _unusable(options):
-        print(trouble, file=sys.stderr)
+    if reason := _unusable(options):
+        print(reason, file=sys.stderr)
         return 2
     try:
         seen, table = _observe(options)
@@ -65,11 +72,7 @@ def _unusable(options: argparse.Namespace) -> str:
         return str(error)
     if options.steps < 1:
         return f"--steps {options.steps}: at least one step is needed to see a loss"
-    if options.plot and options.plot.suffix not in (".svg", ".png"):
-        return f"--plot {options.plot}: a picture is a .svg or a .png; give the path one of these endings"
-    if options.plot and not options.plot.resolve().parent.is_dir():
-        return f"--plot {options.plot}: there is no folder {options.plot.parent}; make it first"
-    return ""
+    return trouble("--plot", options.plot, PICTURES) if options.plot else ""
 
 
 def _observe(options: argparse.Namespace) -> tuple[Curves, list[Held]]:

@@ -1,36 +1,27 @@
-"""report.json: from the record of a run to plain JSON values, and back with every rule checked.
+"""report.json: from the record of a run to plain JSON values. ``reports.reading`` is the way back.
 
-The shape is ``schema/report.schema.json``; what a schema cannot say (what was collected was reported, every result
-names a claim and an implementation of the report) is checked beside it. Texts that an implementation had a hand in are
-made safe here, once, so that the page and other tools read the same.
+The shape is ``schema/report.schema.json``. Texts that an implementation had a hand in are made safe here, once, so that
+the page and other tools read the same.
 """
 
 from __future__ import annotations
 
-import functools
 import json
 import math
+from collections import Counter
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-import jsonschema  # type: ignore[import-untyped]  # ships no types
-
 from conformance.verdict import SCHEMA_VERSION, Claim, ImplInfo, Record, Result, ScenarioStory, Text, to_json
+from reports.reading import SCHEMA_PATH, InvalidReport, Key, Report, key, load, validate
 from reports.text import LINE_LIMIT, NAME_LIMIT, OUTPUT_LIMIT, safe
 
-SCHEMA_PATH = Path(__file__).parent / "schema" / "report.schema.json"
-
-Report = dict[str, Any]
-
-
-class InvalidReport(ValueError):
-    """A report.json that breaks the schema or contradicts itself; the text names the place."""
+__all__ = ["SCHEMA_PATH", "InvalidReport", "Report", "build", "dumps", "load", "validate"]
 
 
 def build(record: Record) -> Report:
     """Turn the record of one run into the values of report.json."""
-    return {
+    report = {
         "schema_version": SCHEMA_VERSION,
         "suite": _plain(record.suite),
         "run": _plain(record.run),
@@ -40,69 +31,18 @@ def build(record: Record) -> Report:
         "summary": {safe(impl, NAME_LIMIT): counts for impl, counts in record.summary().items()},
         "collected": record.collected,
         "reported": len(record.results),
-        "results": [_result(result) for result in record.results],
+        "results": _with_keys_of_their_own([_result(result) for result in record.results]),
         "scenarios": [_scenario(story) for story in record.scenarios],
     }
+    if record.rubric is not None:
+        report["rubric"] = _plain(record.rubric)
+        report["score"] = {safe(impl, NAME_LIMIT): to_json(score) for impl, score in record.score.items()}
+    return report
 
 
 def dumps(report: Report) -> str:
     """Return report.json's text: UTF-8, indented, the same for the same report."""
     return json.dumps(report, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
-
-
-def load(path: Path) -> Report:
-    """Read and validate a report.json. Raises InvalidReport, whatever is wrong with the file."""
-    try:
-        report = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InvalidReport(f"{path} could not be read: {error.strerror or error}") from error
-    except ValueError as error:
-        raise InvalidReport(f"{path} is not JSON: {error}") from error
-    validate(report)
-    return dict(report)
-
-
-def validate(report: Any) -> None:
-    """Raise InvalidReport unless ``report`` follows the schema and does not contradict itself."""
-    errors = sorted(_validator().iter_errors(report), key=lambda error: list(map(str, error.absolute_path)))
-    if errors:
-        first, more = errors[0], len(errors) - 1
-        place = first.json_path
-        also = f" (and {more} more)" if more else ""
-        raise InvalidReport(f"report.json, at {place}: {first.message[:400]}{also}")
-    for contradiction in _contradictions(report):
-        raise InvalidReport(f"report.json contradicts itself: {contradiction}")
-
-
-@functools.cache
-def _validator() -> Any:
-    schema = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
-    jsonschema.Draft202012Validator.check_schema(schema)
-    return jsonschema.Draft202012Validator(schema)
-
-
-def _contradictions(report: Report) -> list[str]:
-    claims = {claim["id"] for claim in report["claims"]}
-    impls = {info["name"] for info in report["impls"]}
-    results = report["results"]
-    counted: dict[str, dict[str, int]] = {name: {} for name in impls}
-    for result in results:
-        counts = counted.setdefault(result["impl"], {})
-        counts[result["verdict"]] = counts.get(result["verdict"], 0) + 1
-    found = []
-    if len(claims) != len(report["claims"]):
-        found.append("a claim is listed twice")
-    if len(impls) != len(report["impls"]):
-        found.append("an implementation is listed twice")
-    if report["reported"] != len(results):
-        found.append(f"reported says {report['reported']}, but there are {len(results)} results")
-    if report["collected"] != report["reported"]:
-        found.append(f"{report['collected']} results were collected, but {report['reported']} are reported")
-    if report["summary"] != counted:
-        found.append("summary does not count the results")
-    found += [f"a result names the unknown claim {r['claim']}" for r in results if r["claim"] not in claims]
-    found += [f"a result names the unknown implementation {r['impl']}" for r in results if r["impl"] not in impls]
-    return found
 
 
 def _impl(info: ImplInfo) -> Report:
@@ -136,6 +76,7 @@ def _result(result: Result) -> Report:
         "unit": safe(result.unit, NAME_LIMIT),
         "witness": result.witness,
         "examples": result.examples,
+        "world_sizes": list(result.world_sizes),
         "hint": _text(result.hint),
         "ranks": [
             {
@@ -149,7 +90,19 @@ def _result(result: Result) -> Report:
         "timeline": None if result.timeline is None else safe(result.timeline, NAME_LIMIT),
         "rerun": safe(result.rerun),
         "data": _plain(result.data),
+        **({} if result.reproduce is None else {"reproduce": safe(result.reproduce, NAME_LIMIT)}),
     }
+
+
+def _with_keys_of_their_own(results: list[Report]) -> list[Report]:
+    """Number the cases that two checks of one claim call alike, or whose long names were cut to the same text."""
+    seen: Counter[Key] = Counter()
+    for result in results:
+        own = key(result)
+        seen[own] += 1
+        if seen[own] > 1:
+            result["case"] += f" #{seen[own]}"
+    return results
 
 
 def _scenario(story: ScenarioStory) -> Report:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 
@@ -46,3 +46,11 @@ def write_together(texts: Mapping[Path, str]) -> None:
         for leftover in unfinished.values():
             with contextlib.suppress(OSError):
                 leftover.unlink()
+
+
+def refuse_to_replace(targets: Iterable[Path], sources: Iterable[Path]) -> None:
+    """Raise CannotWrite where a file that is to be written is one of those that are read."""
+    read = {os.path.realpath(path) for path in sources}
+    for path in targets:
+        if os.path.realpath(path) in read:
+            raise CannotWrite(f"{path} is read by this command and would be replaced; choose another place")

@@ -13,6 +13,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from reports.axes import nice_step
 from reports.text import safe
 
 KINDS = ("F", "B", "I", "W")
@@ -121,7 +122,7 @@ def _picture(label: str, cells: Sequence[Cell]) -> Picture:
     end = makespan if len(shown) == len(cells) else max(cell.end for cell in shown) or 1.0
     bottom = TOP + len(ranks) * (LANE + GAP)
     per_time = (WIDTH - LEFT - RIGHT) / end
-    step = _nice_step(end / _TICKS)
+    step = nice_step(end / _TICKS)
     return Picture(
         label=label,
         width=WIDTH,
@@ -172,9 +173,3 @@ _WORDS = {"F": "forward", "B": "backward", "I": "gradient of the input", "W": "g
 def _fitting(texts: Sequence[str], width: float) -> str:
     """The first text that has room."""
     return next((text for text in texts if len(text) * _LABEL_WIDTH <= width - 2 and width >= _NARROW), "")
-
-
-def _nice_step(rough: float) -> float:
-    """1, 2 or 5 times a power of ten, not below ``rough``."""
-    power = 10.0 ** math.floor(math.log10(rough)) if rough > 0 else 1.0
-    return next(factor * power for factor in (1.0, 2.0, 5.0, 10.0) if factor * power >= rough * 0.999)

@@ -1,6 +1,7 @@
 """report.html: one file that needs nothing else, from the values of report.json.
 
-Everything is drawn here, once, in both languages; the script in the page only shows, hides and copies. The page's
+Everything is drawn here, once, in both languages; the script in the page only shows, hides and copies. Evidence cards
+travel compressed (`pack`) until they are opened. The page's
 policy allows exactly its own script and style, by their hashes, and no network at all: a hostile text that got through
 the escaping could still not run.
 """
@@ -10,7 +11,9 @@ from __future__ import annotations
 import base64
 import functools
 import hashlib
+import json
 import tomllib
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,7 +21,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from reports import gantt, plot, rows, score, waits
+from reports import figures, gantt, lanes, pack, plot, rows, score, start, stories, waits
 from reports.persian import digits, isolated
 
 HERE = Path(__file__).parent
@@ -26,60 +29,94 @@ LANGUAGES = ("en", "fa")
 TRUTHS = ("exact", "conditional", "corrected", "opinion")
 # With more columns than this the matrix scrolls sideways in its own box and shows signs without words.
 ROOMY_COLUMNS = 5
+_FONT = "vazirmatn.woff2"
+_REMEMBERED = 4096  # texts; the same few are written thousands of times
+MANY_STARTS = 4  # implementations whose first failure is told above the scores; the others lie folded
 
 Report = dict[str, Any]
 
 
 def render(report: Report) -> str:
     """Return the whole page for a report.json that ``build.validate`` accepts."""
-    environment = _environment()
-    style = (HERE / "static" / "report.css").read_text(encoding="utf-8")
-    script = (HERE / "static" / "report.js").read_text(encoding="utf-8")
+    templates = environment()
     sections = rows.sections(report)
-    return environment.get_template("report.html.j2").render(
+    every = [row for section in sections for row in section["rows"]]
+    shared = {
+        "alarming": score.ALARMING,
+        "gantt_left": gantt.LEFT,
+        "gantt_right": gantt.RIGHT,
+        "lanes_left": lanes.LEFT,
+        "lanes_right": lanes.RIGHT,
+    }
+    card: Any = templates.get_template("cards.html.j2").make_module(shared).card  # type: ignore[attr-defined]  # a macro
+    style, script = _static()
+    return templates.get_template("report.html.j2").render(
         report=report,
         style=Markup(style),  # our own files, no outside text
         script=Markup(script),
-        policy=_policy(style, script),
+        policy=policy(style, script),
+        cards=pack.packed([str(card(row)) for row in every]),
+        searched=pack.packed([row["search"] for row in every]),
         verdicts=(*score.ORDER, score.NOT_RUN),
         truths=TRUTHS,
         tiers=score.TIERS,
         sections=sections,
         broken=rows.broken(sections),
+        starts=start.starts(report),
+        many_starts=MANY_STARTS,
+        not_run=rows.not_run(sections),
         blocked=rows.blocked(sections),
         many_broken=rows.MANY_BROKEN,
-        alarming=score.ALARMING,
         scores=score.scores(report),
         counted=len(score.counted_claims(report)),
-        tally=_tally(report),
-        gantt_left=gantt.LEFT,
-        gantt_right=gantt.RIGHT,
-        plots=plot.pictures(report, "ring-bytes"),
+        tally=_tally(sections),
+        gallery=stories.gallery(report),
+        figures=figures.figures(report),
         plot_size=(plot.WIDTH, plot.HEIGHT, plot.LEFT, plot.RIGHT, plot.TOP, plot.BOTTOM),
         suite_score=score.suite_score(report),
         impl_names=[info["name"] for info in score.implementations(report)],
         infos={info["name"]: info for info in report["impls"]},
+        has_baseline=any(result.get("before") for result in report["results"]),
         roomy=len(report["impls"]) <= ROOMY_COLUMNS,
+        **shared,
     )
 
 
-def _tally(report: Report) -> dict[str, int]:
+@functools.cache
+def sheet() -> str:
+    """Return the sheet of all pages, with the Persian letters in it."""
+    style = (HERE / "static" / "report.css").read_text(encoding="utf-8")
+    font = base64.b64encode((HERE / "static" / _FONT).read_bytes()).decode()
+    return style.replace(_FONT, f"data:font/woff2;base64,{font}", 1)
+
+
+@functools.cache
+def _static() -> tuple[str, str]:
+    """The sheet, and the script with the page's own texts in both languages."""
+    script = (HERE / "static" / "report.js").read_text(encoding="utf-8")
+    texts = json.dumps(messages(), ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
+    return sheet(), script.replace("/* TEXTS */ {}", texts, 1)
+
+
+def _tally(sections: list[dict[str, Any]]) -> dict[str, int]:
     """For the legend: how many cells of the matrix a reader finds under each verdict."""
-    counts: dict[str, int] = {}
-    for cells in score.cells(report).values():
-        for verdict in (verdict for cell in cells for verdict in cell.named):
-            counts[verdict] = counts.get(verdict, 0) + 1
+    counts: Counter[str] = Counter()
+    for column in (column for section in sections for row in section["rows"] for column in row["columns"]):
+        counts.update(verdict for cell in column["cells"] for verdict in cell.named)
+        counts[score.NOT_RUN] += not column["cells"]
     return counts
 
 
-def _policy(style: str, script: str) -> str:
+def policy(style: str, script: str) -> str:
+    """Return what a page with this style and script may do: run exactly these, and load nothing."""
+
     def allowed(text: str) -> str:
         digest = hashlib.sha256(text.encode()).digest()
         return f"'sha256-{base64.b64encode(digest).decode()}'"
 
     return (
         f"default-src 'none'; style-src {allowed(style)}; script-src {allowed(script)}; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
+        "img-src data:; font-src data:; base-uri 'none'; form-action 'none'"
     )
 
 
@@ -92,33 +129,44 @@ def messages() -> dict[str, dict[str, str]]:
     }
 
 
-def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
+@functools.cache
+def environment() -> jinja2.Environment:
+    """Return what knows the templates, the page's own texts, and how to write names and figures."""
+    found = jinja2.Environment(
         loader=jinja2.FileSystemLoader(HERE / "templates"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals.update(t=_own_text, plain=_plain_text, both=both, has=_has_text, cases=_cases)
-    environment.filters.update(
+    found.globals.update(t=_own_text, plain=_plain_text, told=_attributes, both=both, has=_has_text, cases=_cases)
+    found.filters.update(
         anchor=_anchor,
         seconds=_seconds,
         case=case_words,
         parameters=_parameters,
         alike=rows.ranks_alike,
         gantt=gantt.pictures,
+        lanes=lanes.picture,
     )
-    environment.filters.update(drawing=waits.drawing)
-    return environment
+    found.filters.update(drawing=waits.drawing)
+    return found
 
 
+@functools.lru_cache(maxsize=_REMEMBERED)
 def _own_text(key: str, **values: object) -> Markup:
-    """A text of the page in both languages; ``values`` fill its {names}, numbers with each language's digits."""
-    texts = {language: messages()[language][key].format(**_local(values, language)) for language in LANGUAGES}
-    return both(texts)
+    """A text of the page; ``values`` fill its {names}, numbers with each language's digits.
+
+    What is the same everywhere is written in English, with its key for the script, which has both languages. What has
+    values, or runs of another direction, is written in both.
+    """
+    texts = {language: messages()[language][key].format(**local(values, language)) for language in LANGUAGES}
+    if values or isolated(texts["fa"]) != Markup.escape(texts["fa"]):
+        return both(texts)
+    return Markup('<span data-t="{}">{}</span>').format(key, texts["en"])
 
 
+@functools.lru_cache(maxsize=_REMEMBERED)
 def _cases(verdict: str, count: int) -> Markup:
     """So many cases have this verdict, in words: ``1 holds``, ``3 hold``."""
     texts = {}
@@ -127,20 +175,29 @@ def _cases(verdict: str, count: int) -> Markup:
         word = (
             words["verdict." + verdict] if count == 1 else words.get("several." + verdict, words["verdict." + verdict])
         )
-        texts[language] = words["cases"].format(word=word, **_local({"n": count}, language))
+        texts[language] = words["cases"].format(word=word, **local({"n": count}, language))
     return both(texts)
 
 
 def _plain_text(key: str, language: str) -> str:
-    """The same without markup, for attributes."""
+    """The same without markup."""
     return messages()[language][key]
+
+
+@functools.lru_cache(maxsize=_REMEMBERED)
+def _attributes(**keys: str) -> Markup:
+    """Attributes in English, with their texts' keys for the script: ``_attributes(title="theme_hint")``."""
+    pairs = [(name.replace("_", "-"), key) for name, key in keys.items()]
+    written = Markup(" ").join(Markup('{}="{}"').format(name, messages()["en"][key]) for name, key in pairs)
+    return Markup('{} data-l10n="{}"').format(written, " ".join(f"{name}={key}" for name, key in pairs))
 
 
 def _has_text(key: str) -> bool:
     return key in messages()["en"]
 
 
-def _local(values: Mapping[str, object], language: str) -> dict[str, object]:
+def local(values: Mapping[str, object], language: str) -> dict[str, object]:
+    """Return ``values`` as a text of this language writes them: whole numbers with its digits."""
     return {
         name: digits(f"{value:,}") if language == "fa" and isinstance(value, int) else value
         for name, value in values.items()
@@ -149,9 +206,12 @@ def _local(values: Mapping[str, object], language: str) -> dict[str, object]:
 
 def both(text: Mapping[str, str]) -> Markup:
     """A text of the ledger in both languages; English where there is no Persian."""
-    return Markup("").join(
-        [_in_language("en", Markup.escape(text["en"])), _in_language("fa", isolated(text["fa"] or text["en"]))]
-    )
+    return _both(text["en"], text["fa"] or text["en"])
+
+
+@functools.lru_cache(maxsize=_REMEMBERED)
+def _both(en: str, fa: str) -> Markup:
+    return _in_language("en", Markup.escape(en)) + _in_language("fa", isolated(fa))
 
 
 def _in_language(language: str, text: Markup) -> Markup:

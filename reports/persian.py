@@ -11,7 +11,8 @@ from markupsafe import Markup
 
 _DIGITS = str.maketrans("0123456789,.", "۰۱۲۳۴۵۶۷۸۹٬٫")
 # ASCII (and the signs of formulas) from a letter, digit or bracket on, over single spaces.
-_LATIN = re.compile(r"[A-Za-z0-9_(\[][\x21-\x7e×−·≤≥≠]*(?: [\x21-\x7e×−·≤≥≠]+)*")
+_LATIN = re.compile(r"[A-Za-z0-9_(\[][\x21-\x7e×−·≤≥≠⌈⌉₂]*(?: [\x21-\x7e×−·≤≥≠⌈⌉₂]+)*")
+_LONG = 32
 _CLOSING = {"(": ")", "[": "]"}
 
 
@@ -28,7 +29,8 @@ def isolated(text: str) -> Markup:
         if start >= end:
             continue
         pieces.append(Markup.escape(text[at:start]))
-        pieces.append(Markup('<bdi dir="ltr">{}</bdi>').format(text[start:end]))
+        wraps = Markup(' class="long"') if end - start > _LONG else ""  # a formula is not broken at the end of a line
+        pieces.append(Markup('<bdi dir="ltr"{}>{}</bdi>').format(wraps, text[start:end]))
         at = end
     pieces.append(Markup.escape(text[at:]))
     return Markup("").join(pieces)

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from conformance.verdict import Verdict
+from conformance.verdict import WORST_FIRST, Verdict
 from reports import score
 
 Report = dict[str, Any]
@@ -54,9 +54,12 @@ class Bundle:
     @property
     def command(self) -> str:
         """What runs all cases again, or the first of them where one command for all would be too long."""
-        parts = [shlex.split(result["rerun"]) if _splits(result["rerun"]) else [] for result in self.results]
-        if len(parts) > 1 and all(len(part) == 2 and part[0] == "pytest" for part in parts):
-            command = shlex.join(["pytest", *dict.fromkeys(part[1] for part in parts)])
+        if len(self.results) == 1:
+            return str(self.first["rerun"])
+        parts = [_split(result["rerun"]) for result in self.results]
+        program, options = parts[0][:1], parts[0][2:]
+        if program == ["pytest"] and all(part[:1] == program and part[2:] == options for part in parts):
+            command = shlex.join([*program, *dict.fromkeys(part[1] for part in parts), *options])
             if len(command) <= _COMMAND_LIMIT:
                 return command
         return str(self.first["rerun"])
@@ -104,7 +107,11 @@ def _rows(report: Report) -> Iterable[dict[str, Any]]:
             own = (claim["id"], name)
             borrowed = twin is not None and not _says_something(cells.get(own, []))
             key = (twin or claim["id"], name) if borrowed else own
-            columns.append({"impl": name, "cells": cells.get(key, []), "borrowed": borrowed} | _evidence(results, key))
+            found = results.get(key, [])
+            columns.append(
+                {"impl": name, "cells": cells.get(key, []), "borrowed": borrowed, "changed": any(map(_changed, found))}
+                | _evidence(found)
+            )
         yield {
             "claim": claim,
             "twin": twin,
@@ -116,9 +123,14 @@ def _rows(report: Report) -> Iterable[dict[str, Any]]:
         }
 
 
-def _evidence(results: dict[tuple[str, str], list[Report]], key: tuple[str, str]) -> dict[str, Any]:
-    ordered = _worst_first(results.get(key, []))
+def _evidence(results: list[Report]) -> dict[str, Any]:
+    ordered = _worst_first(results)
     return {"bundles": bundles(ordered), "hints": hints(ordered)}
+
+
+def _changed(result: Report) -> bool:
+    """Whether an earlier report, which the run was given as its baseline, has another verdict for this case."""
+    return result.get("before") not in (None, result["verdict"])
 
 
 def bundles(results: Iterable[Report]) -> list[Bundle]:
@@ -181,6 +193,11 @@ def blocked(built: Iterable[dict[str, Any]]) -> int:
     )
 
 
+def not_run(built: Iterable[dict[str, Any]]) -> dict[str, int]:
+    """How many claims this run says nothing about, by reason: ``not-run`` (not chosen) or ``open`` (no check yet)."""
+    return dict(Counter(row["state"] for section in built for row in section["rows"] if row["state"] != "checked"))
+
+
 def _state(columns: list[dict[str, Any]]) -> str:
     """``checked``; ``open``, for which there is no check yet; or ``not-run``, which this run did not choose."""
     cells = [cell for column in columns for cell in column["cells"]]
@@ -194,7 +211,7 @@ def _says_something(cells: list[score.Cell]) -> bool:
 
 
 def _worst_first(results: list[Report]) -> list[Report]:
-    place = {verdict: index for index, verdict in enumerate(score.WORST_FIRST)}
+    place = {verdict: index for index, verdict in enumerate(WORST_FIRST)}
     return sorted(results, key=lambda result: (score.TIERS.index(result["tier"]), place[result["verdict"]]))
 
 
@@ -208,9 +225,8 @@ def _check(result: Report) -> str:
     return str(result["case"]).partition("[")[0]
 
 
-def _splits(command: str) -> bool:
+def _split(command: str) -> list[str]:
     try:
-        shlex.split(command)
+        return shlex.split(command)
     except ValueError:  # an implementation's name may hold a quote
-        return False
-    return True
+        return []

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from conformance.verdict import Tier, Verdict
+from conformance.verdict import WORST_FIRST, Tier, Verdict
 
 Report = dict[str, Any]
 
@@ -20,23 +20,8 @@ SUITE = "suite"  # answers for checks that examine no implementation: failure mo
 NOT_RUN = "not-run"  # the ledger has the claim, this run did not choose it
 TIERS = tuple(tier.value for tier in Tier)
 
-# One verdict for several cases: the first of these that any case has. A case that was not provided beside one that
-# holds leaves the claim holding for what is provided; the cell shows "1 holds, 2 not provided" then.
-WORST_FIRST = (
-    Verdict.SUITE_ERROR,
-    Verdict.LOST,
-    Verdict.CRASHES,
-    Verdict.HANGS,
-    Verdict.VIOLATED,
-    Verdict.BLOCKED,
-    Verdict.DEVIATES,
-    Verdict.REFUSES,
-    Verdict.INCONCLUSIVE,
-    Verdict.HOLDS,
-    Verdict.NOT_PROVIDED,
-    Verdict.NOT_CHECKED,
-)
 ORDER = tuple(verdict.value for verdict in Verdict)  # in which verdicts are drawn: good, broken, then undecided
+_PLACES = {verdict.value: place for place, verdict in enumerate(WORST_FIRST)}
 BROKEN = frozenset(verdict.value for verdict in Verdict if verdict.is_broken)
 ALARMING = frozenset(verdict.value for verdict in Verdict if not verdict.is_passing) - {Verdict.BLOCKED.value}
 # The implementation was seen to do it or not to do it: the denominator of a score.
@@ -99,8 +84,7 @@ class ImplScore:
 
 def worst(verdicts: Iterable[str]) -> str:
     """One verdict for many; NOT_RUN for none."""
-    seen = set(verdicts)
-    return next((verdict.value for verdict in WORST_FIRST if verdict.value in seen), NOT_RUN)
+    return min(verdicts, key=_PLACES.__getitem__, default=NOT_RUN)
 
 
 def cells(report: Report) -> dict[tuple[str, str], list[Cell]]:
@@ -118,7 +102,7 @@ def _cell(tier: str, verdicts: list[str]) -> Cell:
 
 def ordered(counts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
     """The verdicts with how often each occurs, the worst first."""
-    return tuple((verdict.value, counts[verdict.value]) for verdict in WORST_FIRST if counts.get(verdict.value))
+    return tuple((verdict, counts[verdict]) for verdict in _PLACES if counts.get(verdict))
 
 
 def counted_claims(report: Report) -> list[str]:

@@ -10,12 +10,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from conformance.verdict import Record, Result
-from reports import gantt
+from conformance.verdict import Record, Result, Verdict
+from reports import gantt, lanes
 from reports.timeline import chrome_trace
 
 SUFFIX = ".trace.json"
 FOLDER = "traces"
+DRAWN = frozenset({Verdict.HANGS, Verdict.CRASHES, Verdict.VIOLATED})  # whose last operations the page draws itself
 
 
 def separate(record: Record) -> tuple[Record, dict[str, str]]:
@@ -48,6 +49,8 @@ def _separate(result: Result, texts: dict[str, str]) -> Result:
     name = _free_name(f"{result.claim}-{result.impl}-{result.case}", texts)
     title = f"{result.claim}, {result.impl}, {result.case}: {result.verdict}"
     trace = gantt.chrome_trace(charts, title) if is_empty else chrome_trace(ranks, title)
+    if not is_empty and result.verdict in DRAWN:
+        data["lanes"] = lanes.kept(ranks)
     texts[name] = json.dumps(trace, ensure_ascii=False, allow_nan=False)
     return dataclasses.replace(result, data=data, timeline=name)
 

@@ -107,6 +107,17 @@ def activations_do_not_fit(source: random.Random) -> Configuration:
     )
 
 
+def states_do_not_fit(source: random.Random) -> Configuration:
+    """Parameters, gradients and activations fit on a device, and with the optimizer's 12 bytes they do not."""
+    device = source.choice(DEVICES)
+    return configuration(
+        source,
+        num_parameters=source.uniform(MUCH / 16, (LITTLE - 0.02) / 4) * device,
+        device_bytes=device,
+        world_size=source.choice((8, 16, 64)),
+    )
+
+
 def needs(stage: str, before: str, sizes: tuple[int, ...]) -> Draw:
     """`stage` is the first that fits; the one before it does not."""
 

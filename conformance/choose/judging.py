@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from conformance.checks import Judge, Subject
-from conformance.choose.advice_programs import ask
-from conformance.choose.configurations import Configuration
+from conformance.choose.advice_programs import ask, asks_for
+from conformance.choose.configurations import Configuration, shared
 from conformance.verdict import Witness
 
 Advice = Mapping[str, Any]
@@ -28,11 +28,17 @@ def judge_each(
     *,
     condition: str,
     expected: str,
+    decided_by: str = "",
 ) -> list[Advice | None]:
-    """Every configuration gets advice without fault; the condition is named in the evidence."""
+    """Every configuration gets advice without fault; the condition is named in the evidence.
+
+    An advisor that does not ask for the figure in `decided_by` says nothing about what this figure alone decides.
+    """
     answers = advice_for(subject, configurations)
     for given, advice in zip(configurations, answers, strict=True):
         if why := fault(given, advice):
+            if decided_by and not subject.run(asks_for, 1, decided_by, given, bare=True, trace=False).values[0]:
+                judge.not_provided(f"advise does not ask for {decided_by}, which decides here: {why}")
             judge.violated(
                 f"{why}: {described(given)}",
                 expected=f"{expected}, where {condition}",
@@ -55,12 +61,33 @@ def is_replicated(advice: Advice) -> bool:
     return bool(advice["tp"] == advice["pp"] == 1)
 
 
+def is_piped(advice: Advice) -> bool:
+    """Whether a pipeline is advised, of a degree that may be unknown."""
+    return bool(advice["pp"] is None or advice["pp"] > 1)
+
+
+def impossible(given: Configuration, advice: Advice | None) -> str:
+    """Why the devices cannot do as advised, if the model is cut up; empty where they can, or no degree is said."""
+    if advice is None or advice["tp"] is None or advice["pp"] is None or is_replicated(advice):
+        return ""
+    cut, size = advice["tp"] * advice["pp"], given["world_size"]
+    if not (advice["tp"] >= 1 and advice["pp"] >= 1 and cut * max(1, advice["dp"]) <= size):
+        return f"there are {size} devices"
+    if advice["pp"] > given["num_layers"]:
+        return f"there are {given['num_layers']} layers, less than stages"
+    held = shared(advice["stage"], size / cut) * given["num_parameters"] / cut
+    if held > given["device_bytes"]:
+        return f"the states alone take {held / given['device_bytes']:.2f} devices' memory"
+    return ""
+
+
 def told(advice: Advice | None) -> str:
     """Advice in a few words."""
     if advice is None:
         return "nothing fits"
     schedule = f", {advice['schedule']}" if advice["schedule"] else ""
-    return f"stage {advice['stage']}, tp {advice['tp']}, pp {advice['pp']}{schedule}"
+    degrees = ", ".join(f"{name} {'?' if advice[name] is None else advice[name]}" for name in ("tp", "pp"))
+    return f"stage {advice['stage']}, {degrees}{schedule}"
 
 
 def described(given: Configuration) -> str:
@@ -82,5 +109,5 @@ def _counted(answers: Sequence[Advice | None]) -> str:
 
 
 def _kind(advice: Advice) -> str:
-    words = [f"stage {advice['stage']}"] + [name for name in ("tp", "pp") if advice[name] > 1]
+    words = [f"stage {advice['stage']}"] + [name for name in ("tp", "pp") if advice[name] != 1]
     return " ".join([*words, advice["schedule"]]).strip()

@@ -11,6 +11,7 @@ from conformance.choose.configurations import (
     needs,
     parameters_alone_do_not_fit,
     shared,
+    states_do_not_fit,
 )
 from conformance.choose.judging import Advice, is_replicated, judge_each
 
@@ -50,6 +51,23 @@ def test_activations_count_as_well(subject: Subject, judge: Judge) -> None:
         fault,
         condition="the states of a replica fit on a device and its activations do not",
         expected="something else than data parallelism alone",
+    )
+
+
+@claim("choose.ddp", provides=ADVISE)
+def test_the_optimizers_states_count_as_well(subject: Subject, judge: Judge) -> None:
+    def fault(given: Configuration, advice: Advice | None) -> str:
+        if advice is not None and is_replicated(advice) and advice["stage"] == "ddp":
+            return "parameters and gradients fit, but with the optimizer's 12 bytes per parameter they do not"
+        return ""
+
+    judge_each(
+        subject,
+        judge,
+        draw(states_do_not_fit, judge.seed),
+        fault,
+        condition="4P fit on a device and 16P do not",
+        expected="something else than plain data parallelism",
     )
 
 

@@ -12,7 +12,7 @@ from conformance.choose.configurations import (
     slow_between_nodes,
     thin_layers,
 )
-from conformance.choose.judging import Advice, judge_each
+from conformance.choose.judging import Advice, impossible, is_piped, judge_each
 from impls.reference.network.links import Cluster, Link
 from impls.reference.network.steps import Layout, Workload, boundary_s, compute_s, step_time
 
@@ -25,9 +25,11 @@ def test_tensor_parallel_groups_stay_in_a_node(subject: Subject, judge: Judge) -
     def fault(given: Configuration, advice: Advice | None) -> str:
         if advice is None:
             return "it would fit with groups of a node at most"
+        if advice["tp"] is None:
+            judge.not_provided("it advises tensor parallelism and says no degree")
         if advice["tp"] > given["ranks_per_node"]:
             return f"a group of {advice['tp']} spans nodes, and smaller ones would fit"
-        return ""
+        return impossible(given, advice)
 
     judge_each(
         subject,
@@ -36,29 +38,38 @@ def test_tensor_parallel_groups_stay_in_a_node(subject: Subject, judge: Judge) -
         fault,
         condition="links between nodes are the slower ones and something fits without groups across them",
         expected="tensor-parallel groups of a node at most",
+        decided_by="ranks_per_node",
     )
 
 
 @claim("choose.pipeline", provides=ADVISE)
 def test_little_bandwidth_between_nodes_is_enough_for_a_pipeline(subject: Subject, judge: Judge) -> None:
+    def fault(given: Configuration, advice: Advice | None) -> str:
+        if advice is None or not is_piped(advice):
+            return "no pipeline, over links of 10 Gb/s"
+        return impossible(given, advice)
+
     given = draw(slow_between_nodes, judge.seed, 12)
     assert min(map(gain, given)) >= CLEARLY, "a pipeline is not clearly quicker in all of these configurations"
     judge_each(
         subject,
         judge,
         given,
-        lambda _, advice: "" if advice is not None and advice["pp"] > 1 else "no pipeline, over links of 10 Gb/s",
+        fault,
         condition="nothing whole fits on a device, a boundary's activation takes less time than a stage's computation, "
         f"and all else takes {CLEARLY:g} times as long per token",
         expected="a pipeline between nodes",
+        decided_by="between_bandwidth",
     )
 
 
 @claim("choose.pipeline", provides=ADVISE)
 def test_stages_are_not_so_thin_that_their_boundaries_decide(subject: Subject, judge: Judge) -> None:
     def fault(given: Configuration, advice: Advice | None) -> str:
-        if advice is None or advice["pp"] == 1:
+        if advice is None or not is_piped(advice):
             return ""
+        if advice["pp"] is None:
+            judge.not_provided("it advises a pipeline and says no degree")
         layout = Layout(dp=given["world_size"] // advice["pp"] // advice["tp"], tp=advice["tp"], pp=advice["pp"])
         share = boundary_share(given, layout)
         return f"a boundary takes {share:.1f} times as long as a stage computes" if share > 1 else ""
@@ -70,6 +81,7 @@ def test_stages_are_not_so_thin_that_their_boundaries_decide(subject: Subject, j
         fault,
         condition="layers are narrow, links between nodes slow, and gathering parameters hides behind long batches",
         expected="no pipeline whose boundaries take longer than its stages",
+        decided_by="between_bandwidth",
     )
 
 

@@ -9,7 +9,7 @@ import functools
 
 from conformance.checks import Judge, Subject, claim
 from conformance.choose.configurations import Configuration, draw, shared, slow_between_nodes
-from conformance.choose.judging import Advice, judge_each
+from conformance.choose.judging import Advice, is_piped, judge_each
 from conformance.choose.test_placement import ADVISE
 
 FEW = 12
@@ -18,7 +18,7 @@ ROOM = 2.5  # copies of the states that have room, where one copy too many is no
 
 
 def _piped(advice: Advice | None) -> bool:
-    return advice is not None and advice["pp"] > 1 and advice["schedule"] != ""
+    return advice is not None and is_piped(advice) and advice["schedule"] != ""
 
 
 def _even(given: Configuration, advice: Advice) -> bool:
@@ -44,7 +44,17 @@ def _crowded(given: Configuration) -> Configuration:
 
 
 def _judged(given: Configuration, advice: Advice | None) -> bool:
-    return advice is not None and _piped(advice) and _even(given, advice) and _has_room(given, advice)
+    """Whether DualPipe is the answer: with the degrees advised it is legal and has room. Of no degree it may be."""
+    if advice is None or not _piped(advice):
+        return False
+    if advice["pp"] is None or advice["tp"] is None:
+        return bool(advice["schedule"] == "dualpipe")
+    return _even(given, advice) and _has_room(given, advice)
+
+
+def _has_enough(given: Configuration, advice: Advice) -> bool:
+    """Whether DualPipeV is legal: M >= 2N. Not known of a pipeline without a degree."""
+    return advice["pp"] is not None and bool(given["num_microbatches"] >= 2 * advice["pp"])
 
 
 def _without_pipelines(judge: Judge, answers: list[Advice | None]) -> None:
@@ -69,6 +79,7 @@ def test_a_heavy_all_to_all_is_hidden_where_two_copies_fit(subject: Subject, jud
         condition="experts' all-to-all takes as long as the computation, two copies fit, and N and M allow it, on 128 "
         "and on 256 devices",
         expected="DualPipe",
+        decided_by="all_to_all_share",
     )
     _without_pipelines(judge, [answer for found, answer in zip(given, answers, strict=True) if _judged(found, answer)])
 
@@ -114,7 +125,7 @@ def test_no_second_copy_where_there_is_no_room(subject: Subject, judge: Judge) -
 @claim("choose.dualpipev", provides=ADVISE)
 def test_one_copy_hides_an_all_to_all_where_two_do_not_fit(subject: Subject, judge: Judge) -> None:
     def fault(given: Configuration, advice: Advice | None) -> str:
-        if advice is None or not _piped(advice) or given["num_microbatches"] < 2 * advice["pp"]:
+        if advice is None or not _piped(advice) or not _has_enough(given, advice):
             return ""
         return "" if advice["schedule"] == "dualpipev" else "an all-to-all stays in the open that one copy can hide"
 
@@ -130,6 +141,7 @@ def test_one_copy_hides_an_all_to_all_where_two_do_not_fit(subject: Subject, jud
         fault,
         condition="there is an all-to-all to hide, two copies do not fit and M >= 2N",
         expected="DualPipeV",
+        decided_by="all_to_all_share",
     )
     _without_pipelines(judge, answers)
 

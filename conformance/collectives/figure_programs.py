@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fixtures.world.context import RankContext
+from impls.contract.spellings import SECONDS_PER_BYTE
 
 # By which the two meanings of beta are told apart: 1 MB over 8 ranks takes milliseconds, and the crossover is at kB.
 PROBE = {"num_bytes": 1e6, "world_size": 8, "latency_s": 1e-6, "bandwidth": 1e9}
@@ -19,7 +20,7 @@ def figures(ctx: RankContext, name: str, cases: Sequence[Mapping[str, Any]]) -> 
     """What function `name` answers to each case.
 
     A parameter called beta may be a bandwidth, or, as in much of the literature, seconds per byte: whichever gives the
-    more plausible figure for a known case is meant.
+    more plausible figure for a known case is meant. Other names of the inverse leave no doubt.
     """
     assert ctx.impl is not None
     inverse = _is_seconds_per_byte(ctx, name, cases[0])
@@ -37,6 +38,8 @@ def _is_seconds_per_byte(ctx: RankContext, name: str, case: Mapping[str, Any]) -
         names = inspect.signature(ctx.impl.get(name)).parameters
     except (TypeError, ValueError):
         return False
+    if set(SECONDS_PER_BYTE) & set(names):
+        return True
     if not {"beta", "b"} & set(names):
         return False
     probe = {**case, **{key: value for key, value in PROBE.items() if key in case}}

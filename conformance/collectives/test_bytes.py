@@ -95,7 +95,14 @@ def _judge_tree_bytes(judge: Judge, counted: Count) -> None:
     busiest, mean = max(counted.by_rank), sum(counted.by_rank) / world_size
     bound, printed = T * log2_ceil(world_size), T * math.log2(world_size)
     ring = 2 * T * (world_size - 1) / world_size
-    data = {"busiest_bytes": busiest, "mean_bytes": mean, "ring_bytes": ring, "unrounded_bytes": printed}
+    data = {
+        "busiest_bytes": busiest,
+        "mean_bytes": mean,
+        "ring_bytes": ring,
+        "unrounded_bytes": printed,
+        "plot": "tree-bytes",
+        "points": [{"x": world_size, "observed": busiest, "formula": bound}],
+    }
     if busiest > bound or sum(counted.by_rank) < 2 * T * (world_size - 1):
         judge.violated(
             f"{world_size} ranks sent {counted.by_rank} bytes of T = {T:,}",

@@ -11,7 +11,7 @@ import torch
 from conformance.checks import Judge, Subject, claim
 from conformance.collectives import programs
 from conformance.collectives.costs import ITEM_BYTES, count
-from conformance.collectives.timing import MB, Timed, crossover, own_crossover, timed
+from conformance.collectives.timing import MB, Timed, crossover, curve, own_crossover, timed
 from conformance.verdict import Tier, Witness
 from fixtures.world.outcome import Outcomes
 from impls.reference.network.presets import PRESETS
@@ -49,7 +49,7 @@ def _judge_sizes(judge: Judge, own: Timed, size: float, what: str) -> None:
         witness=Witness.SIMULATION,
         message=f"its messages on {own.world_size} ranks, {what} {size:.2f} latencies x bandwidth; for N from 4 to 256 "
         f"the model has {min(everything):.2g} to {max(everything):.2g} MB",
-        data={"crossover_mb": table, "model_mb": {str(n): found for n, found in by_n.items()}},
+        data={"crossover_mb": table, "model_mb": {str(n): found for n, found in by_n.items()}} | curve(own),
     )
 
 

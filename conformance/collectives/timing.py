@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 from conformance.checks import Judge
 from conformance.collectives import traffic
@@ -19,6 +20,7 @@ from impls.reference.network.messages import Program, Recv, Send, replay
 UNIT = Cluster.flat(Link(latency_s=1.0, bandwidth=1.0))
 FEWEST, MOST = 1e-3, 1e6  # latency x bandwidth: where a crossover is looked for
 MB = 1e6
+DRAWN_PER_DECADE = 4  # sizes in a picture, from 0.1 to 100 latency x bandwidth
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +86,20 @@ def crossover(world_size: int) -> float:
     """The size, in latency x bandwidth, at which a ring and a binomial tree take equally long; N >= 4."""
     depth = log2_ceil(world_size)
     return (world_size - 1 - depth) / (depth - (world_size - 1) / world_size)
+
+
+def curve(own: Timed) -> dict[str, Any]:
+    """Evidence data for a picture: its time and its closed form, over sizes on both sides of the crossover."""
+    is_ring = own.name.startswith("ring")
+    closed = ring_latencies if is_ring else tree_latencies
+    sizes = [10 ** (exponent / DRAWN_PER_DECADE) for exponent in range(-DRAWN_PER_DECADE, 2 * DRAWN_PER_DECADE + 1)]
+    return {
+        "plot": "ring-time" if is_ring else "tree-time",
+        "label": f"N = {own.world_size}",
+        "points": [
+            {"x": size, "observed": own.latencies(size), "formula": closed(own.world_size, size)} for size in sizes
+        ],
+    }
 
 
 def own_crossover(own: Timed) -> float | None:

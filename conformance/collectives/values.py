@@ -12,6 +12,7 @@ from conformance import expect
 from conformance.checks import Judge
 from conformance.collectives.layouts import lay_out
 from conformance.expect import Comparison
+from conformance.patterns import pattern
 from conformance.verdict import Witness
 from fixtures import tolerances
 from fixtures.draws import Case, total_of
@@ -78,6 +79,7 @@ def _within_each(result: Tensor, expected: Tensor, bound: Tensor, what: str) -> 
     count = int((excess > 0).sum())
     return Comparison(
         matches=count == 0,
+        pattern=pattern(result, expected) if count else {},
         expected=f"{wanted!r} within {room:.3g}",
         observed=f"{got!r}, off by {off:.3g}",
         message="" if count == 0 else f"{what}: {count} of {result.numel()} elements are outside the bound",

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from conformance import expect
 from conformance.expect import Comparison
 from conformance.judge import Judge
 from conformance.loop.programs import Values
 from conformance.verdict import Witness
+
+_RANK = re.compile(r"\brank (\d+)")
+_STEP = re.compile(r"\bstep \d+")
+_MICROBATCHES = re.compile(r"\b(\d+) microbatches\b")
 
 Named = tuple[str, Comparison]  # where (a rank, a step), and what was found there
 
@@ -17,14 +23,49 @@ def judge_all(judge: Judge, found: Iterable[Named], message: str, *, witness: Wi
     """Every comparison must match; ``message`` says what they are about."""
     worst: Comparison | None = None
     count = 0
+    found = iter(found)
+    right: list[Named] = []
     for where, comparison in found:
         if not comparison.matches:
-            judge.that(comparison, witness=witness, message=f"{message}, {where}")
+            data = in_common((where, comparison), [*right, *found])
+            judge.that(comparison, witness=witness, message=f"{message}, {where}", data=data)
+        right.append((where, comparison))
         if worst is None or (comparison.error or 0.0) > (worst.error or 0.0):
             worst = comparison
         count += 1
     assert worst is not None, "nothing was compared"
     judge.holds(expected=worst.expected, observed=worst.observed, witness=witness, message=message, examples=count)
+
+
+def in_common(first: Named, others: Sequence[Named]) -> dict[str, Any]:
+    """What the broken comparisons share with the first: those of the same case and step, over all ranks and names."""
+    place = _place(first[0])
+    same = [first, *((where, comparison) for where, comparison in others if _place(where) == place)]
+    patterns = [dict(comparison.pattern) for _, comparison in same if not comparison.matches and comparison.pattern]
+    data: dict[str, Any] = {"pattern": patterns[0] if _are_alike(patterns) else {"irregular": True}} if patterns else {}
+    by_rank: dict[int, bool] = {}
+    for where, comparison in same:
+        if rank := _RANK.search(where):
+            by_rank[int(rank[1])] = by_rank.get(int(rank[1]), True) and comparison.matches
+    if len(by_rank) > 1:
+        data["ranks"] = {
+            word: sorted(rank for rank, is_right in by_rank.items() if is_right is right)
+            for word, right in (("right", True), ("wrong", False))
+        }
+    if count := _MICROBATCHES.search(place[0]):
+        data["num_microbatches"] = int(count[1])
+    return data
+
+
+def _are_alike(patterns: Sequence[Mapping[str, Any]]) -> bool:
+    """The same regularity; where a tail begins depends on the tensor."""
+    return all(entry == patterns[0] or entry.keys() == patterns[0].keys() == {"tail", "of"} for entry in patterns)
+
+
+def _place(where: str) -> tuple[str, str]:
+    """The case and the step that a comparison is about, without its rank and name."""
+    step = _STEP.search(where)
+    return _STEP.sub("", where.partition("rank ")[0]), step[0] if step else ""
 
 
 def gradients_as(observed: Values, expected: Values) -> Comparison:

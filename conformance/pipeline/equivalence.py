@@ -15,6 +15,7 @@ from conformance.checks import Judge, Subject
 from conformance.expect import Comparison
 from conformance.judge import Broken
 from conformance.loop.judging import Named, judge_all
+from conformance.patterns import pattern
 from conformance.pipeline import offered, programs
 from conformance.pipeline.case import Case, loss_ranks, placement
 from conformance.pipeline.single import Run, alone
@@ -127,7 +128,11 @@ def _within(found: Tensor, wanted: Tensor, bound: Tensor) -> Comparison:
     pick = [each.double().flatten()[worst : worst + 1] for each in (found, wanted, bound)]
     comparison = expect.within(pick[0], pick[1], float(pick[2]))
     outside = f"{int((share > 1).sum())} of {found.numel()} elements are outside their bounds, element {worst} the most"
-    return comparison if comparison.matches else dataclasses.replace(comparison, message=outside)
+    return (
+        comparison
+        if comparison.matches
+        else dataclasses.replace(comparison, message=outside, pattern=pattern(found, wanted))
+    )
 
 
 def _losses(found: Sequence[Tensor], wanted: Sequence[Tensor]) -> Comparison:

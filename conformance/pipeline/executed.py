@@ -19,6 +19,7 @@ from impls.reference.pipeline.names import named
 
 WHOLE = ("gpipe", "1f1b", "interleaved_1f1b")  # backward is one action there
 GAPLESS = ("zb_h2", "zbv")  # no rank idles between its first action and its last
+TWIN = {"dualpipev": "zbv"}  # on the same stages, gapless, with no more activations
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,6 +188,16 @@ def _not_as_good(schedule: str, lists: Sequence[Sequence[Action]], num_microbatc
                 expected=f"{_shown(allowed)} idle on each rank {when}",
                 observed=f"{_shown(idle)}; rank {worst} did {text(lists[worst])}",
             )
+    if (
+        (other := TWIN.get(schedule)) is not None
+        and len(lists) > 1
+        and not max(simulate(executed).bubble(barrier=False))
+    ):
+        return Wrong(
+            text=f"no rank idles between its first action and its last: that is the order of {other}, not {schedule}",
+            expected="idle time between the first action and the last on all ranks but one",
+            observed=f"none; rank 0 did {text(lists[0])}",
+        )
     for rank, (found, bound) in enumerate(zip(peak_activations(executed), peak_activations(model), strict=True)):
         if found > bound:
             return Wrong(

@@ -6,28 +6,19 @@ from collections.abc import Iterable
 from typing import Any
 
 from impls.reference.pipeline.simulate import Timeline
+from lessons.pipeline_cells import Cell, simulated
 
-Row = tuple[int, str, int, int, float, float]  # rank, kind, stage, microbatch, begin, end
 Charts = dict[str, Any]
 
 
-def charts(**by_label: Timeline | Iterable[Row]) -> Charts:
-    """Evidence data with a chart for each keyword: ``data=charts(simulated=timeline, executed=rows)``.
+def charts(**by_label: Timeline | Iterable[Cell]) -> Charts:
+    """Evidence data with a chart for each keyword: ``data=charts(simulated=timeline, executed=cells)``.
 
     Times of simulated charts are in units of the costs; those of others are the caller's, from 0.
     """
     found = []
     for label, chart in by_label.items():
-        rows = simulated(chart) if isinstance(chart, Timeline) else chart
-        found.append({"label": label.replace("_", " "), "cells": [list(row) for row in rows]})
+        cells = simulated(chart) if isinstance(chart, Timeline) else chart
+        rows = [[cell.rank, cell.kind.value, cell.stage, cell.microbatch, cell.begin, cell.end] for cell in cells]
+        found.append({"label": label.replace("_", " "), "cells": rows})
     return {"gantt": found}
-
-
-def simulated(timeline: Timeline) -> list[Row]:
-    """The actions of all ranks; both of an overlapped pair have the same times."""
-    return [
-        (rank, part.kind.value, part.stage, part.microbatch, float(begin), float(end))
-        for rank in range(timeline.schedule.num_ranks)
-        for action, begin, end in timeline.spans(rank)
-        for part in action.parts
-    ]

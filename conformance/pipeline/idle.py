@@ -16,6 +16,7 @@ from conformance.verdict import Witness
 from impls.reference.pipeline.actions import Schedule
 from impls.reference.pipeline.costs import Costs, Number, PerStage
 from impls.reference.pipeline.simulate import Timeline, simulate
+from impls.schedule_calls import NUM_CHUNKS
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -72,6 +73,7 @@ _F_AND_B = Formula("(N-1)(F+B)", lambda n, t: (n - 1) * (t.f + t.b))
 IDLE: Mapping[str, Formula] = {
     "gpipe": _F_AND_B,
     "one_f_one_b": _F_AND_B,
+    "interleaved_1f1b": Formula(f"(N-1)(F+B)/{NUM_CHUNKS}", lambda n, t: Fraction((n - 1) * (t.f + t.b), NUM_CHUNKS)),
     "zb_h1": Formula("(N-1)(F+B-2W)", lambda n, t: (n - 1) * (t.f + t.b - 2 * t.w)),  # W <= min(F, I)
     "zb_h2": Formula("(N-1)F", lambda n, t: (n - 1) * t.f),  # F = I = W
     "zbv": Formula("(N-1)F/2", lambda n, t: Fraction((n - 1) * t.f, 2)),  # F = I = W
@@ -82,6 +84,7 @@ IDLE: Mapping[str, Formula] = {
 ENOUGH: Mapping[str, Callable[[int], int]] = {  # from which M on it holds
     "gpipe": lambda n: 1,
     "one_f_one_b": lambda n: 1,
+    "interleaved_1f1b": lambda n: n,
     "zb_h1": lambda n: n,
     "zb_h2": lambda n: 2 * n - 1,
     "zbv": lambda n: 2 * n - 1,

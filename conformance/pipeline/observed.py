@@ -5,6 +5,8 @@ The check supplies these modules, so nothing that the implementation says of its
     F   forward, with gradients recorded ("f": without, as in a trial run, or where forward is done again later)
     I   the gradient of the stage's input was computed; not seen on the first stage, whose input wants none
     W   the gradient of the stage's weight was computed
+
+The stages take as long as the `Work` that they do: sleep, so that many ranks on few cores take a schedule's times.
 """
 
 from __future__ import annotations
@@ -14,11 +16,13 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
 
 from conformance.pipeline.case import placement
 from fixtures.world.context import RankContext
 from impls.pipelines import Driver, pipeline, refusals
+from lessons.pipeline_work import Work
 
 WIDTH = 4
 FIRST = 64.0  # the value by which microbatch 0 is known; trial runs have zeros, ones or noise
@@ -35,12 +39,15 @@ class Event(NamedTuple):
 
 
 class Observed(nn.Module):
-    """Hands on what it gets, through a product with a weight, and tells of it."""
+    """Hands on what it gets, through a product with a weight; tells of it, and does `work`.
 
-    def __init__(self, stage: int, num_microbatches: int, tell: Callable[[Event], None]) -> None:
+    The work of I is done when the gradient of the output comes, on the first stage too.
+    """
+
+    def __init__(self, stage: int, num_microbatches: int, tell: Callable[[Event], None], work: Work) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.eye(WIDTH))
-        self._stage, self._count, self._tell, self._calls = stage, num_microbatches, tell, 0
+        self._stage, self._count, self._tell, self._work, self._calls = stage, num_microbatches, tell, work, 0
 
     def forward(self, x: Tensor) -> Tensor:
         """[rows, WIDTH] to the same values."""
@@ -49,17 +56,22 @@ class Observed(nn.Module):
             return x @ self.weight
         self._calls += 1
         where = (self._stage, microbatch, self._calls)
+        self._work.do("F", *where[:2])
         if not torch.is_grad_enabled():
             self._note("f", *where)
             return x @ self.weight
         self._note("F", *where)
         own, weight = x * 1, self.weight * 1  # tensors of this forward alone
-        on_gradient(weight, lambda: self._note("W", *where))
+        on_gradient(weight, lambda: self._note("W", *where, works=True))
         if own.requires_grad:
             on_gradient(own, lambda: self._note("I", *where))
-        return own @ weight
+        out = own @ weight * 1  # by itself behind the product, where a later W does not come by again
+        on_gradient(out, lambda: self._work.do("I", *where[:2]))
+        return out
 
-    def _note(self, kind: str, stage: int, microbatch: int, call: int) -> None:
+    def _note(self, kind: str, stage: int, microbatch: int, call: int, *, works: bool = False) -> None:
+        if works:
+            self._work.do(kind, stage, microbatch)
         self._tell(Event(kind, stage, microbatch, call, time.monotonic_ns()))
 
 
@@ -87,19 +99,26 @@ def product(output: Tensor, target: Tensor) -> Tensor:
     return (output * target).sum() / len(output)
 
 
-def order(ctx: RankContext, schedule: str, num_microbatches: int) -> dict[str, Any]:
-    """What this rank computed, in order, and under which name."""
-    events: list[Event] = []
+def order(ctx: RankContext, schedule: str, num_microbatches: int, unit_s: float, warm: bool = False) -> dict[str, Any]:
+    """What this rank computed in a step, in order and when, and under which name.
 
-    def tell(event: Event) -> None:
-        events.append(event)
-        ctx.mark(event.kind, f"{event.stage}.{event.microbatch}")
+    `unit_s`: what F, I and W of 1/N of the model take. `warm`: another step comes first, in which nothing takes time.
+    """
+    events: list[Event] = []
+    places = placement(schedule, ctx.world_size)
+    each_s = unit_s * ctx.world_size / places.num_stages
+    work = Work(dict.fromkeys("FIW", each_s), begun=not warm, mark=ctx.mark)
 
     def make(stage: int) -> nn.Module:
-        return Observed(stage, num_microbatches, tell)
+        return Observed(stage, num_microbatches, events.append, work)
 
     driver = run(ctx, schedule, num_microbatches, make)
-    return {"events": [tuple(event) for event in events], "schedule": driver.schedule_name}
+    if warm:
+        dist.barrier()
+        events.clear()
+        work.begun = True
+        driver.step(numbered(num_microbatches), numbered(num_microbatches))
+    return {"events": [tuple(event) for event in events], "moments": work.moments, "schedule": driver.schedule_name}
 
 
 def run(

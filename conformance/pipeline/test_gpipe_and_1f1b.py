@@ -84,7 +84,7 @@ def test_gpipe_does_so_with_few_microbatches(subject: Subject, judge: Judge) -> 
     _judge_all(subject, judge, "gpipe", FEW)
 
 
-@claim("pipeline.gpipe.bubble", tier=Tier.CONTRACT, provides=["gpipe"])
+@claim("pipeline.gpipe.bubble", tier=Tier.CONTRACT, provides=["gpipe"], alone=True)
 def test_gpipe_refuses_what_it_does_not_allow(subject: Subject, judge: Judge) -> None:
     judge_refused(subject, judge, [Asked("gpipe", *size) for size in NOT_ALLOWED], rule="N >= 1 and M >= 1")
 
@@ -109,7 +109,7 @@ def test_1f1b_does_so_with_fewer_microbatches_than_ranks(subject: Subject, judge
     _judge_all(subject, judge, "one_f_one_b", FEW)
 
 
-@claim("pipeline.1f1b.same-bubble", tier=Tier.CONTRACT, provides=["one_f_one_b"])
+@claim("pipeline.1f1b.same-bubble", tier=Tier.CONTRACT, provides=["one_f_one_b"], alone=True)
 def test_1f1b_refuses_what_it_does_not_allow(subject: Subject, judge: Judge) -> None:
     judge_refused(subject, judge, [Asked("one_f_one_b", *size) for size in NOT_ALLOWED], rule="N >= 1 and M >= 1")
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -17,6 +18,7 @@ from conformance.pipeline.judged import Asked, judge_refused, legal
 from conformance.verdict import Tier, Witness
 from impls.reference.pipeline.actions import Schedule
 from impls.reference.pipeline.counts import peak_activations
+from impls.reference.pipeline.simulate import Timeline
 
 EQUAL = [Times(), Times(2, 2, 2)]
 ONE_F_ONE_B = [*EQUAL, Times(1, 2, 1)]
@@ -24,6 +26,7 @@ ZERO_BUBBLE = [*EQUAL, Times(2, 2, 1), Times(2, 3, 1), Times(3, 2, 0)]  # W <= m
 OVERLAPPED = [*EQUAL, Times(2, 2, 1), Times(2, 2, 1, fb=4), Times(1, 1, 0), Times(3, 3, 2, fb=Fraction(13, 2))]  # I = F
 LATENCY = Fraction(1, 10)
 RANKS = (1, 2, 3, 4)
+NEVER_ODD = ("dualpipe", "interleaved_1f1b")  # M even, or divided by N
 
 
 def _judge_growth(
@@ -35,7 +38,7 @@ def _judge_growth(
         counts = [max(fewest, num_ranks), 2 * max(fewest, num_ranks), 8 * num_ranks]
         asked = [Asked(name, num_ranks, count) for count in counts]
         schedules = legal(subject, judge, asked)
-        odd = [] if name == "dualpipe" else [Asked(name, num_ranks, 2 * max(fewest, num_ranks) + 1)]
+        odd = [] if name in NEVER_ODD else [Asked(name, num_ranks, 2 * max(fewest, num_ranks) + 1)]
         for one, schedule in zip([*asked, *odd], [*schedules, *legal(subject, judge, odd)], strict=True):
             for each in times:
                 judge_idle(judge, one, schedule, each)
@@ -70,16 +73,34 @@ def _tell_growth(judge: Judge, asked: Sequence[Asked], schedules: Sequence[Sched
         examples=len(schedules),
         data={
             **charts(simulated=plain[0]),
-            "plot": "idle-time",
-            "points": [
-                {"x": one.num_microbatches, "observed": float(each), "formula": float(idle[0][0])}
-                for one, each in zip(asked, idle[0], strict=True)
-            ],
+            **_shares(asked, plain),
         },
     )
 
 
-def _judge_peaks(subject: Subject, judge: Judge, asked: Asked, bound: int) -> None:
+def _shares(asked: Sequence[Asked], plain: Sequence[Timeline]) -> dict[str, Any]:
+    """The idle share of total time at each M, and the formula's for all M in between."""
+    name, num_ranks = asked[0].name, asked[0].num_ranks
+    counts = [one.num_microbatches for one in asked]
+    idle = IDLE[name].value(num_ranks, Times())
+    work = 3  # F + I + W of a microbatch
+
+    def share(count: int) -> float:
+        return float(Fraction(idle) / (idle + work * count))
+
+    return {
+        "plot": "bubble-share",
+        "label": f"N = {num_ranks}",
+        "line": name,
+        "curve": [[count, share(count)] for count in range(counts[0], counts[-1] + 1)],
+        "points": [
+            {"x": count, "observed": float(done.bubble_share()), "formula": share(count)}
+            for count, done in zip(counts, plain, strict=True)
+        ],
+    }
+
+
+def _judge_peaks(subject: Subject, judge: Judge, asked: Asked, bound: int | Fraction) -> None:
     (schedule,) = legal(subject, judge, [asked])
     peaks = peak_activations(schedule)
     if max(peaks) > bound:
@@ -108,6 +129,20 @@ def test_idle_time_of_1f1b_does_not_grow_with_m(subject: Subject, judge: Judge) 
     _judge_growth(subject, judge, "one_f_one_b", ONE_F_ONE_B)
 
 
+@claim("pipeline.bubble-growth.1f1b", tier=Tier.CONTRACT, provides=["interleaved_1f1b"])
+def test_idle_time_of_interleaved_1f1b_is_a_share_of_that_and_does_not_grow_either(
+    subject: Subject, judge: Judge
+) -> None:
+    _judge_peaks(subject, judge, Asked("interleaved_1f1b", 4, 16), bound=Fraction(11, 2))  # N + (N-1)/2
+    _judge_growth(subject, judge, "interleaved_1f1b", ONE_F_ONE_B)
+
+
+@claim("pipeline.bubble-growth.1f1b", tier=Tier.CONTRACT, provides=["interleaved_1f1b"], alone=True)
+def test_interleaved_1f1b_refuses_what_it_does_not_allow(subject: Subject, judge: Judge) -> None:
+    sizes = [(4, 6), (3, 7), (0, 4), (4, 0)]
+    judge_refused(subject, judge, [Asked("interleaved_1f1b", *size) for size in sizes], rule="N divides M, N >= 1")
+
+
 # -- Zero Bubble -------------------------------------------------------------------------------------------------------
 
 
@@ -131,7 +166,7 @@ def test_idle_time_of_zbv_does_not_grow_with_m(subject: Subject, judge: Judge) -
     _judge_growth(subject, judge, "zbv", EQUAL)
 
 
-@claim("pipeline.bubble-growth.zb", tier=Tier.CONTRACT, provides=["zb_h1"])
+@claim("pipeline.bubble-growth.zb", tier=Tier.CONTRACT, provides=["zb_h1"], alone=True)
 def test_zb_h1_refuses_what_it_does_not_allow(subject: Subject, judge: Judge) -> None:
     judge_refused(
         subject, judge, [Asked("zb_h1", 0, 4), Asked("zb_h1", 4, 0), Asked("zb_h1", 4, -1)], rule="N >= 1 and M >= 1"
@@ -164,7 +199,7 @@ def test_idle_time_of_dualpipe_does_not_grow_with_m(subject: Subject, judge: Jud
     _judge_growth(subject, judge, "dualpipe", OVERLAPPED, ranks=(2, 4, 6))
 
 
-@claim("pipeline.bubble-growth.dualpipe", tier=Tier.CONTRACT, provides=["dualpipe"])
+@claim("pipeline.bubble-growth.dualpipe", tier=Tier.CONTRACT, provides=["dualpipe"], alone=True)
 def test_dualpipe_refuses_what_it_does_not_allow(subject: Subject, judge: Judge) -> None:
     sizes = [(3, 8), (4, 9), (4, 6), (0, 8), (4, 0)]
     judge_refused(
@@ -185,7 +220,7 @@ def test_idle_time_of_dualpipev_does_not_grow_with_m(subject: Subject, judge: Ju
         )
 
 
-@claim("pipeline.bubble-growth.dualpipev", tier=Tier.CONTRACT, provides=["dualpipev"])
+@claim("pipeline.bubble-growth.dualpipev", tier=Tier.CONTRACT, provides=["dualpipev"], alone=True)
 def test_dualpipev_refuses_what_it_does_not_allow(subject: Subject, judge: Judge) -> None:
     sizes = [(4, 7), (2, 3), (0, 8), (4, 0)]
     judge_refused(subject, judge, [Asked("dualpipev", *size) for size in sizes], rule="N >= 1 and M >= 2N")

@@ -7,7 +7,8 @@ import pytest
 from conformance.checks import Judge, Subject, claim
 from conformance.pipeline import alive, executed, offered
 from conformance.pipeline.equivalence import schedules
-from conformance.pipeline.test_order import lists, promises
+from conformance.pipeline.performed import perform
+from conformance.pipeline.test_order import promises
 from conformance.verdict import Witness
 
 CORE = claim("pipeline.1f1b.memory", provides=["train_step"])
@@ -21,7 +22,7 @@ def judge_held(subject: Subject, judge: Judge, world_size: int, count: int) -> N
     most = [report["most"] for report in reports]
     assert min(most) >= 0
     if not reports[0]["schedule"] and any(map(int.__gt__, most, bounds)):
-        found, _ = lists(subject, judge, "1f1b", world_size, count)
+        found = perform(subject, judge, "1f1b", world_size, count).lists
         if executed.wrong("gpipe", found, count) is None and not promises(subject, "1f1b"):
             judge.not_provided(f"{subject.name} takes no schedule, and what it runs is gpipe")
     for rank, (held, bound) in enumerate(zip(most, bounds, strict=True)):

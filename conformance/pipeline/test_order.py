@@ -2,37 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import pytest
 
 from conformance.checks import Judge, Subject, claim
-from conformance.pipeline import executed, observed, offered
-from conformance.pipeline.case import placement
+from conformance.pipeline import executed
 from conformance.pipeline.equivalence import PLAIN, SCHEDULES, schedules
-from conformance.pipeline.gantt import Charts, charts
-from conformance.pipeline.idle import timeline
-from conformance.pipeline.observed import Event
+from conformance.pipeline.performed import perform
 from conformance.verdict import Witness
-from impls.reference.pipeline import Action, Schedule
 
 CORE = claim("pipeline.order", provides=["train_step"])
 CONTRACT = claim("pipeline.order", tier="contract", provides=["train_step"])
 OTHERS = tuple(name for name in SCHEDULES if name not in PLAIN)
-
-
-def lists(subject: Subject, judge: Judge, schedule: str, world_size: int, count: int) -> tuple[list[list[Action]], str]:
-    """What every rank did, and the name under which it ran."""
-    outcomes = offered.run(subject, observed.order, world_size, schedule, count)
-    reports: list[dict[str, Any]] = outcomes.values
-    judge.timeline(outcomes)
-    found = []
-    for outcome, report in zip(outcomes, reports, strict=True):
-        events = [Event(*event) for event in report["events"]]
-        issued = [op.issued_ns for op in outcome.operations]
-        found.append(executed.actions(events, issued, splits=schedule not in executed.WHOLE))
-    return found, reports[0]["schedule"]
 
 
 def promises(subject: Subject, schedule: str) -> bool:
@@ -47,29 +27,24 @@ def promises(subject: Subject, schedule: str) -> bool:
     return named[schedule] and sum(named.values()) == 1
 
 
-def drawn(schedule: str, found: Sequence[Sequence[Action]], count: int) -> Charts:
-    """The executed order as it would be with equal times: a chart that the machine's own speed does not blur."""
-    order = Schedule.from_actions(schedule, count, placement(schedule, len(found)), found)
-    return charts(executed_order_in_equal_times=timeline(order))
-
-
 def judge_order(subject: Subject, judge: Judge, schedule: str, world_size: int, count: int) -> None:
     """The executed order keeps what the schedule's name promises."""
-    found, name = lists(subject, judge, schedule, world_size, count)
-    wrong = executed.wrong(schedule, found, count)
-    if wrong is not None and not name:
-        other = next((each for each in PLAIN if each != schedule and executed.wrong(each, found, count) is None), None)
+    done = perform(subject, judge, schedule, world_size, count)
+    wrong = executed.wrong(schedule, done.lists, count)
+    if wrong is not None and not done.name:
+        other = next(
+            (each for each in PLAIN if each != schedule and executed.wrong(each, done.lists, count) is None), None
+        )
         if other is not None and not promises(subject, schedule):
             judge.not_provided(f"{subject.name} takes no schedule, and what it runs is {other}")
     if wrong is not None:
         judge.violated(wrong.text, expected=wrong.expected, observed=wrong.observed, witness=Witness.TRACE)
     judge.holds(
         expected=f"the order of {schedule}, {world_size} ranks and {count} microbatches",
-        observed=executed.text(found[0]),
+        observed=executed.text(done.lists[0]),
         witness=Witness.TRACE,
-        message="forwards and gradients of input and weight as they were computed on every rank",
-        data={"order": {f"rank {rank}": executed.text(row) for rank, row in enumerate(found)}}
-        | drawn(schedule, found, count),
+        message=f"forwards and gradients of input and weight as they were computed on every rank; {done.told}",
+        data={"order": {f"rank {rank}": executed.text(row) for rank, row in enumerate(done.lists)}} | done.charts,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from hypothesis import strategies as st
@@ -23,21 +24,16 @@ SIMULATED = {
 }
 
 
-def _each(*, tier: Tier = Tier.CORE) -> list[object]:
-    return [
-        pytest.param("bubble_fraction", marks=claim("pipeline.gpipe.bubble", tier=tier, provides=["bubble_fraction"])),
-        pytest.param("bubble_1f1b", marks=claim("pipeline.simulators.1f1b", tier=tier, provides=["bubble_1f1b"])),
-        pytest.param(
-            "bubble_zero_bubble",
-            marks=claim("pipeline.simulators.zb", tier=tier, provides=["bubble_zero_bubble"]),
-        ),
-        pytest.param(
-            "bubble_dualpipe", marks=claim("pipeline.simulators.dualpipe", tier=tier, provides=["bubble_dualpipe"])
-        ),
-        pytest.param(
-            "bubble_dualpipev", marks=claim("pipeline.simulators.dualpipev", tier=tier, provides=["bubble_dualpipev"])
-        ),
-    ]
+def _each(*, tier: Tier = Tier.CORE, alone: bool = False) -> list[object]:
+    how: dict[str, Any] = {"tier": tier, "alone": alone}
+    marks = {
+        "bubble_fraction": claim("pipeline.gpipe.bubble", provides=["bubble_fraction"], **how),
+        "bubble_1f1b": claim("pipeline.simulators.1f1b", provides=["bubble_1f1b"], **how),
+        "bubble_zero_bubble": claim("pipeline.simulators.zb", provides=["bubble_zero_bubble"], **how),
+        "bubble_dualpipe": claim("pipeline.simulators.dualpipe", provides=["bubble_dualpipe"], **how),
+        "bubble_dualpipev": claim("pipeline.simulators.dualpipev", provides=["bubble_dualpipev"], **how),
+    }
+    return [pytest.param(name, marks=mark) for name, mark in marks.items()]
 
 
 def _expected(name: str, num_ranks: int, num_microbatches: int) -> Fraction:
@@ -86,7 +82,7 @@ def test_share_is_so_for_drawn_sizes(subject: Subject, judge: Judge, name: str) 
     )
 
 
-@pytest.mark.parametrize("name", _each(tier=Tier.CONTRACT))
+@pytest.mark.parametrize("name", _each(tier=Tier.CONTRACT, alone=True))
 def test_illegal_sizes_are_refused(subject: Subject, judge: Judge, name: str) -> None:
     bubble = BUBBLES[name]
     judge_refused(subject, judge, [Asked(name, *size) for size in bubble.refused], rule=bubble.rule, numbers=True)

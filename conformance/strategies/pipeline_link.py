@@ -9,9 +9,13 @@ from __future__ import annotations
 
 import dataclasses
 
+from fixtures.shapes import LLAMA_3_70B
+
+PAIRS_PER_LAYER = 2
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
+class Workload:
     """A model, the tokens of a step, and the ranks; `tokens` are those of the whole pipeline, or of each replica."""
 
     name: str
@@ -62,20 +66,20 @@ def _told(num_bytes: float) -> str:
     return f"{num_bytes / 1e9:.3g} GB" if num_bytes >= 1e8 else f"{num_bytes:,.0f} bytes"
 
 
-SHAPES = (
-    Shape(
+WORKLOADS = (
+    Workload(
         name="70e9 parameters in 80 layers on 8 ranks, 65,536 tokens a step",
-        num_parameters=70e9,
-        num_pairs=160,
-        width=8192,
+        num_parameters=LLAMA_3_70B.nominal,
+        num_pairs=PAIRS_PER_LAYER * LLAMA_3_70B.num_layers,
+        width=LLAMA_3_70B.width,
         tokens=65_536,
         world_size=8,
         bytes_each=2,
     ),
-    Shape(
+    Workload(
         name="124e6 parameters in 12 layers on 12 ranks, 524,288 tokens a step",
         num_parameters=124e6,
-        num_pairs=24,
+        num_pairs=PAIRS_PER_LAYER * 12,
         width=768,
         tokens=524_288,
         world_size=12,

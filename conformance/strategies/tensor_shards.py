@@ -51,13 +51,14 @@ class Shard:
 
 
 def locate(key: str, value: Tensor, wholes: Mapping[str, Tensor]) -> Shard | None:
-    """Find the lines of a rank's parameter among those of the whole ones; None where it has others."""
+    """Find the lines of a rank's parameter among those of the whole ones; None where it has others.
+
+    A matrix of zeros is padding alone, as the last ranks have it of a vocabulary that is padded to large parts.
+    """
     known = _lines(wholes)
-    for dim in range(value.dim()):
-        found = _found(value, dim, known)
-        if found is not None and any(line is not None for line in found):
-            return Shard(key=key, dim=dim, lines=tuple(found))
-    return None
+    found = {dim: _found(value, dim, known) for dim in range(value.dim())}
+    read = [Shard(key=key, dim=dim, lines=tuple(lines)) for dim, lines in found.items() if lines]
+    return next((shard for shard in read if shard.names), next(iter(read), None))
 
 
 def held(shards: Sequence[Shard]) -> dict[str, dict[int, list[int]]]:

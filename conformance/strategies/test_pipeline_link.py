@@ -8,7 +8,7 @@ import pytest
 
 from conformance.checks import Judge, Subject, claim
 from conformance.strategies import pipeline_programs as programs
-from conformance.strategies.pipeline_link import SHAPES, Shape
+from conformance.strategies.pipeline_link import WORKLOADS, Workload
 from conformance.strategies.pipeline_traffic import NOTE_BYTES, Step
 from conformance.verdict import Witness
 from fixtures.witness.compare import in_window
@@ -19,13 +19,13 @@ DEEP = {"num_layers": 8, "width": 64, "rows": 64}  # of each stage; 512 tokens i
 SHALLOW = {"num_layers": 2, "width": 16, "rows": 256}  # 2048 tokens
 
 
-def _measure(subject: Subject, world_size: int, sizes: dict[str, Any], name: str) -> tuple[Shape, int, int]:
+def _measure(subject: Subject, world_size: int, sizes: dict[str, Any], name: str) -> tuple[Workload, int, int]:
     """The shape that ran, and the most bytes that a rank sent in the last step, and in notes beside them."""
     outcomes = subject.run(programs.traffic, world_size, "1f1b", micro=MICRO, steps=STEPS, tied=False, **sizes)
     last = programs.window(STEPS - 1)
     step = Step.of([in_window(outcome.operations, outcome.marks, last) for outcome in outcomes])
     moved, small = max(step.sent_bytes(rank) for rank in range(world_size))
-    shape = Shape(
+    shape = Workload(
         name=name,
         num_parameters=sum(outcome.value["model_bytes"] for outcome in outcomes) / 4,
         num_pairs=sizes["num_layers"] * world_size // 2,
@@ -66,12 +66,12 @@ def test_deep_stages_and_few_tokens_send_less_than_ddp_and_tensor_parallelism_an
 
 def _show_shapes(judge: Judge) -> None:
     """The same at sizes that no machine here holds."""
-    large, small = SHAPES
+    large, small = WORKLOADS
     assert large.does_with_least, "a large model with few tokens is what a pipeline is for"
     assert small.pipeline_bytes > small.ddp_bytes, "a small model with many tokens is not"
     judge.holds(
         expected="less than both where stages are deep and tokens few, more than DDP where they are not",
-        observed="; ".join(shape.told() for shape in SHAPES),
+        observed="; ".join(shape.told() for shape in WORKLOADS),
         witness=Witness.MODEL,
         message="bytes of a rank and step; tensor parallelism sends more than a pipeline as soon as there is more than "
         "one pair of matrices",

@@ -78,7 +78,7 @@ def test_any_costs_give_contiguous_stages_of_all_layers(subject: Subject, judge:
     judge.forall(_cases(), lambda case: _judge_cut(subject, judge, *case), max_examples=100)
 
 
-@claim("strategies.pipeline.partition", provides=["partition"], tier="contract")
+@claim("strategies.pipeline.partition", provides=["partition"], tier="contract", alone=True)
 def test_what_cannot_be_cut_is_refused(subject: Subject, judge: Judge) -> None:
     cases: list[Case] = [([1, 1], 3), ([], 1), ([1, -1, 1], 2), ([3, 4, 5, -0.5], 1)]
     (found,) = subject.run(cut_programs.refused, 1, cases, bare=True, trace=False).values

@@ -14,6 +14,7 @@ def story(failure: Scenario, steps: Sequence[Step], whose_cure: str = "", rerun:
     """The story so far; its verdict is filled in from how the check ends."""
     return ScenarioStory(
         id=failure.id,
+        sign=failure.sign.value,
         claim=failure.claim,
         title=_text(failure.title),
         symptom=_text(failure.symptom),

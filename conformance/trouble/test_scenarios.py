@@ -54,7 +54,13 @@ def test_the_fault_is_shown_diagnosed_and_cured(
                 observed=step.observed,
                 witness=Witness(step.witness),
             )
-        judge.holds(expected=step.expected, observed=step.observed, witness=Witness(step.witness), message=step.line)
+        judge.holds(
+            expected=step.expected,
+            observed=step.observed,
+            witness=Witness(step.witness),
+            message=step.line,
+            data=step.data,
+        )
     assert {step.part for step in steps} >= PARTS, "a scenario has to show, diagnose and cure"
 
 

@@ -14,7 +14,7 @@ from conformance.checks import Judge, Subject, claim
 from conformance.verdict import Tier, Witness
 from conformance.zero import memory_programs as programs
 from conformance.zero import peak_programs
-from conformance.zero.expected_memory import Cut
+from conformance.zero.expected_memory import Cut, Widths
 from conformance.zero.held_memory import BUFFERS, NOTES, OTHER, Finding, Held, wrong_total
 from conformance.zero.peaks import ROUNDING, Chain, run
 from conformance.zero.scales import MOMENT, PROVIDES, Case, Scales, cases
@@ -95,10 +95,30 @@ def _larger_than_its_buckets(subject: Subject) -> tuple[Chain, float | None]:
 class Weighed:
     """A drawn model whose bytes are explained."""
 
-    formula: str
+    stage: str
+    world_size: int
+    rule: str
+    widths: Widths
+    numel: int
     share_bytes: float  # of the formula
     held_bytes: Sequence[int]  # on each rank
     extras: Mapping[str, int]  # by name, the most on any rank
+
+    @property
+    def formula(self) -> str:
+        """Bytes per parameter on one of N ranks, as a text."""
+        return self.widths.formula(self.stage)
+
+    def bar(self) -> dict[str, object]:
+        """Bytes per parameter for a picture: the mean of the ranks, beside the formula's."""
+        parts = (self.widths.parameters, self.widths.gradients, self.widths.optimizer)
+        return {
+            "group": "DDP" if self.stage == "ddp" else f"ZeRO-{self.stage}",
+            "x": str(self.world_size),
+            "label": " + ".join(map(str, parts)),
+            "observed": sum(self.held_bytes) / len(self.held_bytes) / self.numel,
+            "formula": self.share_bytes / self.numel,
+        }
 
 
 def _examine(judge: Judge, scales: Scales, drawn: SearchStrategy[Case], *, max_examples: int) -> None:
@@ -114,7 +134,17 @@ def _examine(judge: Judge, scales: Scales, drawn: SearchStrategy[Case], *, max_e
         witness=Witness.MEMORY,
         unit="bytes",
         message=f"states {MOMENT[scales.stage]}, {str(scales.dtype).removeprefix('torch.')}; extras: {named}",
+        data={"bars": _bars(weighed)},
     )
+
+
+def _bars(weighed: Sequence[Weighed]) -> list[dict[str, object]]:
+    """Under Adam, one for each number of ranks and convention: of the largest model, where padding shows least."""
+    largest: dict[tuple[int, Widths], Weighed] = {}
+    for found in sorted(weighed, key=lambda found: found.numel):
+        if found.rule.endswith(("adam", "adamw")):
+            largest[found.world_size, found.widths] = found
+    return [found.bar() for found in largest.values()]
 
 
 def _weigh(scales: Scales, case: Case) -> Weighed:
@@ -127,7 +157,11 @@ def _weigh(scales: Scales, case: Case) -> Weighed:
     _judge_forgotten(scales, case, ranks, later)
     share = widths.replicated(scales.stage) + widths.sharded(scales.stage) / case.world_size
     return Weighed(
-        formula=widths.formula(scales.stage),
+        stage=scales.stage,
+        world_size=case.world_size,
+        rule=case.rule,
+        widths=widths,
+        numel=model.numel,
         share_bytes=share * model.numel,
         held_bytes=[rank.states for rank in ranks],
         extras=_extras(finding, ranks),

@@ -209,6 +209,12 @@ COUNT_PARAMETERS = (
 )
 STAGE_LIST_PARAMETERS = ("stages", "modules", "stage_modules", "model_chunks")  # a list, also of one module
 
+# Names of a bandwidth's inverse, by which there is no doubt; beta is used for either.
+SECONDS_PER_BYTE = (
+    *("inv_bw", "inv_bandwidth", "inverse_bandwidth", "seconds_per_byte", "s_per_byte", "sec_per_byte", "byte_time"),
+    *("time_per_byte", "beta_inv"),
+)
+
 # What a parameter may be called. A value is handed over under the first of its names that is asked for.
 SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "mesh": ("comm", "endpoint", "links", "link", "transport", "network"),
@@ -312,7 +318,7 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "latency_s": ("latency", "alpha", "lat", "latency_seconds", "intra_latency_s", "inside_latency_s"),
     "bandwidth": (
         *("bw", "beta", "bandwidth_bytes_per_s", "bytes_per_s", "bytes_per_second", "intra_bandwidth"),
-        *("inside_bandwidth",),
+        *("inside_bandwidth", *SECONDS_PER_BYTE),
     ),
     "between_latency_s": ("inter_latency_s", "inter_latency", "inter_node_latency_s", "inter_node_latency"),
     "between_bandwidth": ("inter_bandwidth", "inter_node_bandwidth", "inter_bw"),
@@ -326,6 +332,34 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "out_features": ("out_dim", "output_size", "d_out", "out_size", "n_out", "output_dim", "nout"),
     "bias": ("use_bias", "add_bias", "has_bias", "bias_shard", "b"),
     "weight": ("w", "W", "weight_shard", "local_weight", "kernel"),
+    "up_weight": (
+        "w1",
+        "W1",
+        "w_1",
+        "weight1",
+        "weight_1",
+        "w_up",
+        "up_w",
+        "fc1_weight",
+        "w_in",
+        "A",
+        "A_shard",
+        "w1_shard",
+    ),
+    "up_bias": ("b1", "B1", "b_1", "bias1", "bias_1", "b_up", "up_b", "fc1_bias", "b_in", "b1_shard"),
+    "down_weight": (
+        *("w2", "W2", "w_2", "weight2", "weight_2", "w_down", "down_w", "fc2_weight", "w_out", "B", "B_shard"),
+        "w2_shard",
+    ),
+    "down_bias": ("b2", "B2", "b_2", "bias2", "bias_2", "b_down", "down_b", "fc2_bias", "b_out"),
+    "q_weight": ("wq", "Wq", "w_q", "W_q", "W_Q", "WQ", "wq_shard", "q_proj_weight", "weight_q"),
+    "q_bias": ("bq", "b_q", "q_proj_bias", "bias_q"),
+    "k_weight": ("wk", "Wk", "w_k", "W_k", "W_K", "WK", "wk_shard", "k_proj_weight", "weight_k"),
+    "k_bias": ("bk", "b_k", "k_proj_bias", "bias_k"),
+    "v_weight": ("wv", "Wv", "w_v", "W_v", "W_V", "WV", "wv_shard", "v_proj_weight", "weight_v"),
+    "v_bias": ("bv", "b_v", "v_proj_bias", "bias_v"),
+    "out_weight": ("wo", "Wo", "w_o", "W_o", "W_O", "WO", "wo_shard", "o_proj_weight", "out_proj_weight", "weight_o"),
+    "out_bias": ("bo", "b_o", "o_proj_bias", "out_proj_bias", "bias_o"),
     "num_embeddings": ("vocab_size", "n_vocab", "num_emb", "vocabulary_size", "vocab"),
     "embedding_dim": ("embed_dim", "emb_dim", "d_model", "hidden_size", "dim", "width", "n_embd", "d", "hidden"),
     "hidden_size": ("d_model", "dim", "embed_dim", "width", "n_embd", "d", "in_features", "model_dim"),
@@ -339,9 +373,10 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "device_mesh": ("tp_mesh",),
 }
 
-# Further orders of parameters, for functions whose parameters have names that nobody knows; the Protocol's comes first.
+# What else is offered under a name; of a function without names the longest order is taken, the Protocol's first.
 FURTHER_ORDERS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "shard_gradients": (("local_grad", "chunks"),),
+    **dict.fromkeys(("ShardedOptimizer", "Zero2Optimizer", "MixedPrecision"), (("optimizer",),)),
     "tree_broadcast": (("tensor", "src", "group"),),
     "train_step": (  # all that a pipeline may ask for beside the contract's own
         (

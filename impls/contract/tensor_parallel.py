@@ -2,7 +2,9 @@
 
 The layers come in either of two forms, told apart by the parameters that they ask for. *From a whole module*: `module`
 is the unsharded layer, equal on all ranks, and this rank's part is copied out of it. *From sizes*: the suite then fills
-the shards itself, each with the slice that its shape asks for. Functions of `tensor` and `weight` are taken, too.
+the shards itself, each with the slice that its shape asks for. Functions of `tensor` and this rank's shards are taken,
+too: ``column_parallel_linear(x, weight, bias)``, ``parallel_mlp(x, w1, b1, w2, b2)``. Their weights lie as (out, in),
+like torch's, or as (in, out), which is found out by trying.
 
 Ranks see the same input and compute the same loss, and every gradient is that of the unsharded module: a whole input's
 whole gradient on each rank, a shard's the slice. Sources: Shoeybi et al. 2019, Megatron-LM (1909.08053), section 3;
@@ -94,10 +96,17 @@ class TensorParallelBlock(Protocol):
         hidden_size: int,
         ffn_size: int,
         activation: Callable[[Tensor], Tensor],
+        tensor: Tensor,
+        up_weight: Tensor,
+        up_bias: Tensor | None,
+        down_weight: Tensor,
+        down_bias: Tensor | None,
     ) -> Any:
         """``down(activation(up(x)))``: `up` cut by columns and `down` by rows. [batch, sequence, width] to the same.
 
-        `module` has the linear layers ``up`` and ``down`` and the function ``activation``.
+        `module` has the linear layers ``up`` and ``down`` and the function ``activation``. As a function of tensors it
+        is given shards (ffn/N, hidden) of `up_weight`, (ffn/N) of `up_bias`, (hidden, ffn/N) of `down_weight`, and all
+        of `down_bias`, to be added once.
         """
 
     def ParallelAttention(  # noqa: N802
@@ -109,12 +118,23 @@ class TensorParallelBlock(Protocol):
         sequence_parallel: bool,
         sequence_dim: int,
         num_heads: int,
+        tensor: Tensor,
+        q_weight: Tensor,
+        q_bias: Tensor | None,
+        k_weight: Tensor,
+        k_bias: Tensor | None,
+        v_weight: Tensor,
+        v_bias: Tensor | None,
+        out_weight: Tensor,
+        out_bias: Tensor | None,
     ) -> Any:
         """Self-attention with a part of the heads on each rank. [batch, sequence, width] to the same.
 
         `module` has the linear layers ``q``, ``k``, ``v`` and ``out``, ``num_heads``, ``head_dim``, and ``dropout`` (an
         `nn.Dropout` on the attention probabilities, without a mask). What is dropped differs between ranks inside a
-        parallel region and agrees outside, though torch's generator begins in the same state on all of them.
+        parallel region and agrees outside, though torch's generator begins in the same state on all of them. A function
+        of tensors is given the rows of its heads in q, k and v, the columns of them in `out_weight`, and all of
+        `out_bias`; `num_heads` is the number of all heads.
         """
 
     def tensor_parallel(

@@ -143,3 +143,10 @@ def test_file_is_shown_by_its_name_and_rerun_by_its_path(make_place):
     (result,) = done.record["results"]
     assert result["impl"] == "ddp.py"
     assert result["rerun"].endswith("--impl=a/ddp.py --report=reports/rerun")
+
+
+def test_a_scenario_imports_no_file_beside_its_own_unless_that_is_named(make_place):
+    place = make_place({"test_beside.py": "raise ValueError('was imported')\n"})
+    scenario = ("--scenario=pipeline-send-send", "--collect-only")
+    assert "was imported" not in place.run(*scenario).text
+    assert "was imported" in place.run(*scenario, "test_beside.py").text

@@ -306,13 +306,21 @@ fa = "نرم را ببینید"
 """
 
 
-def test_a_hint_for_some_cases_takes_the_place_of_the_claims(write: Write) -> None:
-    home = write(entry("loop.a") + CASE_HINT)
+@pytest.mark.parametrize(
+    ("case", "hint"),
+    [
+        ("test_clipping_by_norm[2]", "look at the norm"),
+        ("test_training[2]", "look there"),
+        ("test_training", "look there"),
+        ("test_training[2-embedding]", "look at the ids"),
+        ("test_clipping_by_norm[2-embedding]", "look at the norm"),
+    ],
+)
+def test_a_hint_for_some_cases_takes_the_place_of_the_claims(write: Write, case: str, hint: str) -> None:
+    of_embeddings = CASE_HINT.replace("test_clipping_*", "*[*embedding]").replace("the norm", "the ids")
+    home = write(entry("loop.a") + CASE_HINT + of_embeddings)
 
-    found = Ledger.load(home).claims["loop.a"]
-
-    assert found.hint_for("test_clipping_by_norm[2]").en == "look at the norm"
-    assert found.hint_for("test_training[2]").en == "look there"
+    assert Ledger.load(home).claims["loop.a"].hint_for(case).en == hint
 
 
 @pytest.mark.parametrize(
@@ -339,4 +347,7 @@ def test_every_hint_for_some_cases_fits_a_check_of_its_section() -> None:
     names = {section: re.findall(r"^def (test_\w+)", source, re.MULTILINE) for section, source in sources.items()}
 
     assert patterns
-    assert [pattern for pattern in patterns if not fnmatch.filter(names[pattern[0]], pattern[1])] == []
+    for section, pattern in patterns:
+        function, _, parameter = pattern.rstrip("]").partition("[")
+        assert fnmatch.filter(names[section], function), pattern
+        assert parameter.strip("*") in sources[section], pattern

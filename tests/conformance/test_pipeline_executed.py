@@ -70,6 +70,7 @@ def test_orders_of_torch_keep_their_promise(name: str, num_ranks: int, num_micro
         ("zb_h2", "zb_h1"),
         ("zb_h2", "1f1b"),
         ("zbv", "dualpipev"),
+        ("dualpipev", "zbv"),
     ],
 )
 def test_another_schedule_under_a_name_is_found(sold: str, runs: str) -> None:

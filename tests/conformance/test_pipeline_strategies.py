@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.strategies.cuts import costs_of, fault_in, least_bottleneck
-from conformance.strategies.pipeline_link import SHAPES
+from conformance.strategies.pipeline_link import WORKLOADS
 from conformance.strategies.pipeline_losses import LATENCY, losses
 from conformance.strategies.pipeline_traffic import NOTE_BYTES, Plan, Step, extras
 from conformance.strategies.pipeline_traffic import fault_in as traffic_fault
@@ -173,7 +173,7 @@ def test_only_boundaries_between_ranks_are_crossed() -> None:
 
 
 def test_a_pipeline_does_with_least_for_a_large_model_and_not_for_a_small_one_with_many_tokens() -> None:
-    large, small = SHAPES
+    large, small = WORKLOADS
     assert large.does_with_least
     assert small.ddp_bytes < small.pipeline_bytes < small.tensor_bytes
 

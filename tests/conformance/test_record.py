@@ -97,6 +97,14 @@ def test_case_that_cannot_see_wrong_values_of_a_need_is_blocked_by_its_stop_only
     assert by_claim["b"].verdict is found
 
 
+@pytest.mark.parametrize(("of_need", "found"), [(Verdict.VIOLATED, Verdict.VIOLATED), (Verdict.HANGS, Verdict.BLOCKED)])
+def test_case_that_stands_alone_blocks_others_by_its_stop_only(of_need, found):
+    gathered = _gathered(("a", Tier.CORE, of_need), ("b", Tier.CORE, Verdict.VIOLATED))
+    gathered.planned["a-core"] = dataclasses.replace(gathered.planned["a-core"], alone=True)
+    _, by_claim = _assembled(gathered)
+    assert by_claim["b"].verdict is found
+
+
 def test_implementation_that_cannot_be_loaded_blocks_nothing():
     description = Description(name="mine", spec="mine", verdict=Verdict.CRASHES, reason="SystemExit")
     gathered = _gathered(("a", Tier.CORE, Verdict.CRASHES), ("b", Tier.CORE, Verdict.CRASHES))
@@ -135,6 +143,7 @@ def test_journal_with_a_torn_last_line_keeps_the_rest(tmp_path):
     gathered = journal.gather(tmp_path)
     assert gathered.results["a-core"].verdict is Verdict.HOLDS
     assert gathered.results["a-core"].data == {"x": "nan"}
+    assert gathered.results["a-core"].world_sizes == (2, 3)
     assert gathered.world_sizes == {2, 3}
     assert list(gathered.planned) == ["a-core"]
 

@@ -47,6 +47,12 @@ def test_a_row_of_zeros_is_padding(wholes: dict[str, Tensor]) -> None:
     assert shard.lines[3] is None
 
 
+def test_a_matrix_of_zeros_is_padding_and_a_part_of_nothing(wholes: dict[str, Tensor]) -> None:
+    shard = locate("own", torch.zeros(4, 8), wholes)
+    assert shard is not None
+    assert (shard.names, held([shard])) == ((), {})
+
+
 def test_a_matrix_of_other_numbers_is_nothing(wholes: dict[str, Tensor]) -> None:
     assert locate("own", wholes["q.weight"] + 0.5, wholes) is None
 

@@ -55,12 +55,17 @@ def test_quiet_says_nothing_of_a_healthy_script(tmp_path: Path) -> None:
         (("--nproc=0", "--", __file__), "1 to 64 ranks"),
         (("--nproc=2", "--json=/proc/none/report.json", "--", __file__), "cannot be written"),
         (("--launch=ranks", "--", __file__), "needs --nproc"),
+        (("--", str(SCRIPTS / "healthy_ddp.py")), "--nproc 4 -- "),
+        (("--nproc=2", "train.py", "--epochs"), "python -m fixtures.doctor --nproc 4 -- train.py --epochs"),
+        (("--nproc=2", "--ranks=3", "--", __file__), "no option of the doctor's: --ranks=3"),
+        (("--nproc=2", f"--trace={ROOT}/no/such/trace.json", "--", __file__), f"mkdir -p {ROOT}/no/such"),
     ],
 )
 def test_a_command_line_that_cannot_be_used_is_told_and_ends_with_2(arguments: tuple[str, ...], words: str) -> None:
     done = subprocess.run(command(*arguments), capture_output=True, text=True, env=environment(), cwd=ROOT, check=False)
     assert done.returncode == 2
     assert words in done.stderr
+    assert not (ROOT / "no").exists()
 
 
 def test_the_time_limit_says_what_everybody_does(tmp_path: Path) -> None:

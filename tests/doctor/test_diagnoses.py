@@ -22,7 +22,13 @@ FAULTS = [
     ("sub_group.py", "hang", [2], "dist.barrier()", "subgroup-on-some-ranks"),
     ("own_excepthook.py", "exception", [1], "# the fault", "exception-on-one-rank"),
     ("killed.py", "killed", [1], "dist.all_reduce", ""),
-    ("wrong_size.py", "mismatch", [1], "# the fault", "shapes-differ"),
+    ("wrong_size.py", "mismatch", [1], "# the fault", "collective-in-a-branch"),
+    ("leaves_abruptly.py", "left", [1], "# the fault", "exception-on-one-rank"),
+    ("logs_on_rank_zero.py", "mismatch", [0], "# the fault", "collective-in-a-branch"),
+    ("exits_with_a_status.py", "hang", [1], "# the fault", "exception-on-one-rank"),
+    ("over_the_time_out.py", "late", [1], "# the fault", ""),
+    ("wrapped.py", "hang", [0], "# the fault", "collective-in-a-branch"),
+    ("locks_itself.py", "hang", [1], "with lock:", ""),
 ]
 
 Once = Callable[[str], Run]
@@ -50,7 +56,7 @@ def test_a_fault_is_told_with_rank_line_and_entry(
     assert run.first["kind"] == kind, run.told
     assert run.first["ranks"] == ranks, run.told
     assert run.first["where"] == line_of(script, text), run.told
-    assert entry in [*run.first["entries"], ""], run.told
+    assert run.first["entries"][:1] == ([entry] if entry else []), run.told
     assert run.first["sentence"].split()[-1] in run.told
 
 
@@ -61,9 +67,11 @@ def test_a_healthy_script_is_healthy_time_and_again(tmp_path: Path) -> None:
     assert [(run.status, run.json["findings"], run.json["healthy"]) for run in runs] == [(0, [], True)] * rounds
 
 
-def test_correct_programs_that_look_suspicious_are_healthy(tmp_path: Path) -> None:
-    run = doctor(tmp_path, "correct.py")
-    assert (run.status, run.json["findings"], run.json["notes"]) == (0, [], []), run.told
+@pytest.mark.parametrize("script", ["correct.py", "local_steps.py"])
+def test_correct_programs_that_look_suspicious_are_healthy(script: str, tmp_path: Path) -> None:
+    run = doctor(tmp_path, script)
+    assert (run.status, run.json["findings"]) == (0, []), run.told
+    assert all("averages now and then" in note for note in run.json["notes"]), run.told
 
 
 def test_the_step_and_the_parameter_at_which_replicas_part_are_named(once: Once) -> None:
@@ -80,7 +88,7 @@ def test_the_original_error_comes_first_and_the_others_are_called_its_consequenc
 
 def test_operations_stand_side_by_side_with_the_first_difference_marked(once: Once) -> None:
     table = once("collective_under_if.py").first["table"]
-    marked = [row for row in table if row.startswith(">>")]
+    marked = [row for row in table if row.startswith(">")]
     assert table[0].split("  ")[-1].strip() == "ranks 1, 2"
     assert len(marked) == 1
     assert "all_reduce" in marked[0]
@@ -112,6 +120,17 @@ def test_an_exception_of_a_spawned_rank_is_told(tmp_path: Path) -> None:
 def test_a_helper_thread_does_not_hide_a_hang(tmp_path: Path) -> None:
     run = doctor(tmp_path, "progress_bar.py", nproc=2)
     assert (run.status, run.first["kind"], run.first["ranks"]) == (1, "hang", [0, 1]), run.told
+
+
+def test_the_status_of_a_rank_that_left_is_the_own_status_of_the_script(once: Once) -> None:
+    assert [once(script).json["own_status"] for script in ("leaves_abruptly.py", "exits_with_a_status.py")] == [4, 3]
+    assert "exited with status 3 (sys.exit, " in once("exits_with_a_status.py").first["sentence"]
+
+
+def test_a_rank_that_sits_in_no_operation_is_told_with_its_stack(once: Once) -> None:
+    sits, *frames = once("locks_itself.py").first["details"]
+    assert sits == "rank 1 sits at, innermost first:"
+    assert [frame.split()[-1] for frame in frames] == ["log", "<module>"]
 
 
 def _figures(run: Run, name: str) -> list[object]:

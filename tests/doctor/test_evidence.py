@@ -11,6 +11,7 @@ from fixtures.doctor.findings import Kind
 from fixtures.doctor.launch import makes_its_own_ranks
 from fixtures.doctor.sidebyside import table
 from fixtures.witness.board_layout import Call, Key
+from fixtures.witness.callers import line_of, on_behalf, told
 
 SPAWNING = "import torch.multiprocessing as mp\nmp.spawn(train, nprocs=4)\n"
 
@@ -32,8 +33,10 @@ def test_a_script_that_spawns_and_reads_no_rank_makes_its_own(source: str, own: 
     assert makes_its_own_ranks(source) is own
 
 
-def _reports(looks: dict[int, list[tuple[int, list[int], list[float]]]], ranks: list[int] | None = None) -> Any:
-    watched = {"names": ["a", "b"], "evidence": "DDP", "where": "train.py:9", "steps": 9}
+def _reports(
+    looks: dict[int, list[tuple[int, list[int], list[float]]]], ranks: list[int] | None = None, confirmed: int = 2
+) -> Any:
+    watched = {"names": ["a", "b"], "evidence": "DDP", "where": "train.py:9", "steps": 9, "confirmed": confirmed}
     members = sorted(looks) if ranks is None else ranks
     return {rank: {"parameters": [{**watched, "ranks": members, "looks": look}]} for rank, look in looks.items()}
 
@@ -65,6 +68,16 @@ def test_replicas_that_meet_again_are_a_note() -> None:
     assert "equal again at the end" in notes[0]
 
 
+def test_replicas_that_were_equal_once_more_are_a_note_whatever_the_last_look_saw() -> None:
+    looks = {
+        rank: [EQUAL[0], (1, [rank, 4], [1.0 + rank, 2.0]), (2, [5, 6], [1.0, 2.0]), (3, [rank, 6], [1.0 + rank, 2.0])]
+        for rank in (0, 1)
+    }
+    findings, notes = divergence.compare(_reports(looks))
+    assert findings == []
+    assert "equal again before step 2" in notes[0]
+
+
 def test_a_difference_of_rounding_is_a_note() -> None:
     rounded = [EQUAL[0], (1, [3, 5], [1.0, 2.0 + 1e-7])]
     findings, notes = divergence.compare(_reports({0: EQUAL, 1: rounded}))
@@ -76,6 +89,11 @@ def test_a_parameter_that_is_not_a_number_on_one_rank_is_no_rounding() -> None:
     broken = [EQUAL[0], (1, [3, 5], [1.0, float("nan")])]
     (found,), _ = divergence.compare(_reports({0: EQUAL, 1: broken}))
     assert found.parameter == "b"
+
+
+def test_gradients_that_were_only_once_seen_to_be_reduced_are_no_sign_of_replicas() -> None:
+    odd = [EQUAL[0], (1, [3, 5], [1.0, 2.5])]
+    assert divergence.compare(_reports({0: EQUAL, 1: odd}, confirmed=1)) == ([], [])
 
 
 def test_replicas_are_compared_within_their_group() -> None:
@@ -101,9 +119,17 @@ def test_ranks_that_did_the_same_share_a_column_and_the_first_difference_is_mark
     usual = [_call(index) for index in range(6)]
     head, *rows = table({0: usual, 1: usual, 2: [*usual[:4], _call(4, "broadcast")]}, "default")
     assert head.split() == ["ranks", "0,", "1", "rank", "2"]
-    assert [row[:5] for row in rows] == ["   #1", "   #2", "   #3", ">> #4", "   #5"]
+    assert [row[:4] for row in rows] == ["  #1", "  #2", "  #3", "> #4", "  #5"]
     assert rows[3].split().count("broadcast") == 1
-    assert rows[4].rstrip().endswith("-")
+    assert rows[4].rstrip().endswith("nothing")
+
+
+def test_operations_that_a_function_issues_for_several_callers_are_told_by_the_caller() -> None:
+    by_two = on_behalf([("comm.py:8", "train.py:3"), ("comm.py:8", "train.py:9"), ("train.py:5", "train.py:20")])
+    assert by_two == {"comm.py:8"}
+    assert told("mine/comm.py:8", "train.py:3", frozenset({"mine/comm.py:8"})) == "train.py:3 via comm.py:8"
+    assert told("train.py:5", "train.py:20", by_two) == "train.py:5"
+    assert line_of("train.py:3 via comm.py:8") == "train.py:3"
 
 
 def test_ranks_that_all_did_the_same_have_no_table() -> None:
@@ -122,7 +148,41 @@ def test_ranks_that_all_did_the_same_have_no_table() -> None:
     ],
 )
 def test_an_error_about_a_lost_peer_is_told_from_one_of_its_own(text: str, lost: bool) -> None:
-    assert failures.has_lost_a_peer({"type": "RuntimeError", "text": text}) is lost
+    assert failures.has_lost_a_peer(_raised(text)) is lost
+
+
+def _raised(text: str, file: str = "/site/torch/distributed/distributed_c10d.py", first: Any = None) -> dict[str, Any]:
+    return {"type": "RuntimeError", "text": text, "innermost_file": file, "first": first}
+
+
+LOST, OWN = "Connection closed by peer [127.0.0.1]:51", "a broken sample"
+
+
+def test_a_download_that_times_out_is_an_error_of_its_own() -> None:
+    assert not failures.has_lost_a_peer(_raised("Read timed out.", "/site/urllib3/connectionpool.py"))
+    assert not failures.has_lost_a_peer(_raised("DataLoader timed out", "/site/torch/utils/data/dataloader.py"))
+
+
+def test_memory_that_torch_cannot_allocate_is_no_mismatch() -> None:
+    assert entries.for_exception("RuntimeError", "[enforce fail at alloc_cpu.cpp:127] err == 0")[0] != "shapes-differ"
+    assert entries.for_exception("RuntimeError", "[enforce fail at /a/gloo/pair.cc:456] op.x")[0] == "shapes-differ"
+
+
+def test_who_wraps_a_lost_connection_in_an_error_of_its_own_has_lost_a_peer() -> None:
+    wrapped = _raised("training failed", "/home/me/train.py", _raised(LOST))
+    assert failures.has_lost_a_peer(wrapped)
+    assert failures.in_question(wrapped)["text"] == LOST
+
+
+def test_who_loses_a_connection_while_it_cleans_up_after_an_error_has_made_that_error() -> None:
+    cleaning = _raised(LOST, first=_raised(OWN, "/home/me/data.py"))
+    assert not failures.has_lost_a_peer(cleaning)
+    assert failures.in_question(cleaning)["text"] == OWN
+
+
+def test_of_two_errors_of_its_own_the_last_counts() -> None:
+    second = _raised("no such file", "/home/me/data.py", _raised("no such key", "/home/me/data.py"))
+    assert failures.in_question(second)["text"] == "no such file"
 
 
 def test_every_entry_that_a_finding_may_point_to_exists() -> None:

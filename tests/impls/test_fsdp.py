@@ -17,6 +17,8 @@ from fixtures.world.pool import WorldPool
 from impls.reference import fully_shard
 from impls.reference.cut import cut_into_units
 from tests.impls import fsdp_programs as programs
+from tests.impls import fsdp_state_programs as state_programs
+from tests.impls import fsdp_training
 
 # Parameters and gradients of order one, from gradients that were summed in another order.
 ROUNDING = 1e-5
@@ -34,7 +36,7 @@ forms = pytest.mark.parametrize("options", FORMS.values(), ids=FORMS)
 
 
 @pytest.mark.parametrize(
-    ("optimizer", "world_size"), [*((name, 3) for name in programs.OPTIMIZERS), ("Adam", 1), ("Adam", 4)]
+    ("optimizer", "world_size"), [*((name, 3) for name in fsdp_training.OPTIMIZERS), ("Adam", 1), ("Adam", 4)]
 )
 def test_trains_as_a_single_process(worlds: WorldPool, optimizer: str, world_size: int) -> None:
     assert max(worlds.world(world_size).run(programs.trained, optimizer, {}).values) < ROUNDING
@@ -87,7 +89,7 @@ def test_clips_by_the_norm_over_all_ranks(worlds: WorldPool, max_norm: float) ->
 
 
 def test_units_are_the_children_and_the_blocks_in_lists_of_them() -> None:
-    module = programs.menagerie()
+    module = fsdp_training.menagerie()
     names = {unit: name for name, unit in module.named_modules()}
     cut = {
         names[unit]: {place.names[0] for place in places.values()} for unit, places in cut_into_units(module).items()
@@ -152,14 +154,14 @@ def test_parameters_that_got_new_memory_are_noticed(worlds: WorldPool) -> None:
     [("resharded", (2, 2, 0)), ("without prefetch", (1, 1, 0)), ("kept", (4, 4, 0))],
 )
 def test_units_are_whole_one_or_two_at_a_time(worlds: WorldPool, form: str, expected: tuple[int, int, int]) -> None:
-    assert set(worlds.world(2).run(programs.most_whole, FORMS[form]).values) == {expected}
+    assert set(worlds.world(2).run(state_programs.most_whole, FORMS[form]).values) == {expected}
 
 
 @pytest.mark.parametrize("train", [True, False])
 def test_at_rest_there_is_one_nth_of_everything(worlds: WorldPool, train: bool) -> None:
     world_size = 4
     padding = 16 * (world_size - 1) * 8  # 16 flat parameters at most, of doubles at most
-    for categories, whole_bytes, total in worlds.world(world_size).run(programs.at_rest, train).values:
+    for categories, whole_bytes, total in worlds.world(world_size).run(state_programs.at_rest, train).values:
         assert whole_bytes == categories["kept"] == 0
         assert total / world_size <= categories["parameters"] <= total / world_size + padding
         assert categories["gradients"] <= (total / world_size + padding) * train
@@ -169,13 +171,13 @@ def test_at_rest_there_is_one_nth_of_everything(worlds: WorldPool, train: bool) 
 @pytest.mark.parametrize("world_size", [2, 4])
 def test_three_passes_over_the_parameters_travel_each_step(worlds: WorldPool, world_size: int) -> None:
     for form in ("resharded", "without prefetch"):
-        for count, total in worlds.world(world_size).run(programs.traffic, FORMS[form], 3).values:
+        for count, total in worlds.world(world_size).run(state_programs.traffic, FORMS[form], 3).values:
             share = 3 * total * (world_size - 1) // world_size  # of three steps
             assert count == {"gathered": 2 * share, "num_gathers": 3 * 8, "pushed": share}
 
 
 def test_parameters_that_are_kept_travel_once(worlds: WorldPool) -> None:
-    for count, total in worlds.world(4).run(programs.traffic, FORMS["kept"], 3).values:
+    for count, total in worlds.world(4).run(state_programs.traffic, FORMS["kept"], 3).values:
         share = 3 * total * 3 // 4
         assert count == {"gathered": share, "num_gathers": 3 * 4, "pushed": share}
 
@@ -184,7 +186,7 @@ def test_runs_on_tensors_without_memory() -> None:
     dist.init_process_group("fake", store=FakeStore(), rank=3, world_size=8)
     try:
         with FakeTensorMode():
-            model = fully_shard(programs.layers(num_layers=2, width=1 << 20))  # 8 TB
+            model = fully_shard(fsdp_training.layers(num_layers=2, width=1 << 20))  # 8 TB
             optimizer = torch.optim.Adam(model.parameters(), foreach=False)
             model(torch.ones(1, 1 << 20)).sum().backward()
             optimizer.step()
@@ -202,12 +204,12 @@ def test_runs_on_tensors_without_memory() -> None:
 @pytest.mark.parametrize("num_ranks", [1, 3, 4])
 @pytest.mark.parametrize("optimizer", ["Adam", "Adagrad", "NAdam"])
 def test_goes_on_from_the_state_of_three_ranks_on_any_number(worlds: WorldPool, optimizer: str, num_ranks: int) -> None:
-    state = worlds.world(3).run(programs.saved, optimizer).values[0]
-    assert max(worlds.world(num_ranks).run(programs.resumed, optimizer, state, 3).values) < ROUNDING
+    state = worlds.world(3).run(state_programs.saved, optimizer).values[0]
+    assert max(worlds.world(num_ranks).run(state_programs.resumed, optimizer, state, 3).values) < ROUNDING
 
 
 def test_other_parameter_groups_than_those_saved_are_refused(worlds: WorldPool) -> None:
-    state = worlds.world(2).run(programs.saved, "SGD").values[0]
-    for outcome in worlds.world(2).run(programs.loaded_into_one_group, state):
+    state = worlds.world(2).run(state_programs.saved, "SGD").values[0]
+    for outcome in worlds.world(2).run(state_programs.loaded_into_one_group, state):
         assert outcome.raised is not None
         assert "2 parameter groups, this one has 1" in outcome.raised.text

@@ -1,14 +1,16 @@
-"""Arguments by name, and by place where names say nothing."""
+"""Arguments by name: what is asked for is given, and what nobody knows is not guessed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from impls.contract import ENTRIES
 from impls.handover import NotProvided, arguments
+from impls.loading import load
 
 RING = ENTRIES["ring_allreduce"]
 AVAILABLE = {"mesh": "a mesh", "rank": 1, "world_size": 4, "tensor": "a tensor"}
@@ -18,22 +20,53 @@ def given(target: Callable[..., Any]) -> tuple[list[Any], dict[str, Any]]:
     return arguments(target, RING, AVAILABLE)
 
 
-def test_names_that_nobody_knows_are_filled_in_the_contracts_order() -> None:
-    assert given(lambda foo, bar, baz, qux: None) == (["a mesh", 1, 4, "a tensor"], {})
-
-
-def test_a_name_that_nobody_knows_may_stand_among_others_at_their_places() -> None:
-    assert given(lambda mesh, rank, foo, tensor: None) == (["a mesh", 1, 4, "a tensor"], {})
-
-
 @pytest.mark.parametrize(
     "target",
-    [lambda foo, mesh, rank, tensor: None, lambda tensor, foo: None, lambda rank, foo: None],
-    ids=["moved", "shorter", "two"],
+    [
+        lambda foo, bar, baz, qux: None,
+        lambda mesh, rank, foo, tensor: None,
+        lambda foo, mesh, rank, tensor: None,
+        lambda tensor, foo: None,
+        lambda mesh, rank, world_size, foo: None,
+    ],
+    ids=["all", "in the middle", "moved", "shorter", "the only one that is left"],
 )
-def test_known_names_at_other_places_are_not_filled_with_something_else(target: Callable[..., Any]) -> None:
-    with pytest.raises(NotProvided, match="foo"):
+def test_a_name_that_nobody_knows_is_never_filled_by_its_place(target: Callable[..., Any]) -> None:
+    with pytest.raises(NotProvided, match=r"asks for 'foo'.*, which nothing is known to fill"):
         given(target)
+
+
+def test_what_is_missing_comes_with_the_line_that_says_what_is_meant() -> None:
+    def ring_sum(mesh: Any, rank: int, n_workers: int, x: Any) -> None: ...
+
+    with pytest.raises(NotProvided) as refused:
+        given(ring_sum)
+
+    _, _, line = str(refused.value).partition("say what is meant: ")
+    assert line == (
+        'adapters = {"ring_allreduce": lambda mesh, rank, tensor, ...: '
+        "ring_sum(mesh=mesh, rank=rank, x=tensor, n_workers=...)}"
+    )
+
+
+def test_such_a_line_is_understood(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "def ring_sum(mesh, rank, n_workers, x): return n_workers\n"
+        "adapters = {'ring_allreduce': lambda mesh, rank, tensor, world_size: "
+        "ring_sum(mesh=mesh, rank=rank, x=tensor, n_workers=world_size)}\n"
+    )
+    assert load(str(file)).call("ring_allreduce", **AVAILABLE) == 4
+
+
+def test_a_name_that_is_known_from_elsewhere_is_said_to_be_so() -> None:
+    with pytest.raises(NotProvided, match="asks for 'lr', and no learning_rate is offered here"):
+        given(lambda mesh, lr: None)
+
+
+@pytest.mark.parametrize("target", [lambda *args: None, max], ids=["stars", "builtin"])
+def test_what_has_no_names_is_given_everything_in_order(target: Callable[..., Any]) -> None:
+    assert given(target) == (["a mesh", 1, 4, "a tensor"], {})
 
 
 @pytest.mark.parametrize("name", ["ids", "input_ids", "token_ids", "indices"])

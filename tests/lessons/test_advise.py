@@ -38,7 +38,7 @@ def test_nothing_that_fits_is_told(capsys: pytest.CaptureFixture[str]) -> None:
         (["--devices", "12"], "12 devices do not fill nodes of 8; give whole nodes, such as 16 devices"),
         (["--devices", "some"], "--devices: 'some' is not a count"),
         (["--device-memory", "large"], "--device-memory: 'large' is not an amount of memory"),
-        (["--all-to-all", "much"], "'much' is not a share; write it like 0.5 or 50%"),
+        (["--all-to-all", "much"], "--all-to-all: 'much' is not a share; write it like 0.5 or 50%"),
         (["--all-to-all", "-1"], "all_to_all_share is -1.0"),
     ],
 )

@@ -86,7 +86,7 @@ def test_steps_of_another_size_are_another_gradient_and_other_losses() -> None:
         (["--num-steps=0"], "--num-steps 0"),
         (["--batch-size=0"], "--batch-size 0"),
         (["--batch-size=4096", "--num-steps=1000"], "read 16,384,000 rows"),
-        (["--plot=curves.txt"], ".svg or a .png"),
+        (["--plot=curves.txt"], "the ending .svg or .png"),
         (["--plot=nowhere/curves.svg"], "make it first"),
         (["--impl=nobody"], "nobody"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import json
 import math
 import subprocess
@@ -135,10 +136,22 @@ def test_no_write_makes_no_file_and_no_folder(worlds: WorldPool, tmp_path: Path)
     assert {path.name for path in tmp_path.iterdir()} - {"__pycache__"} == {"mine.py"}
 
 
-def test_a_path_that_cannot_be_written_is_status_1(worlds: WorldPool, tmp_path: Path) -> None:
-    status, text = _perform(worlds, tmp_path, AVERAGING, "--output=mine.py/figures.json")
+def test_a_path_that_cannot_be_written_is_told_before_anything_is_trained(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text(OLD)
+    with pytest.raises(ddp.Unusable, match=r"nothing can be written in .*file.*give another path, or --no-write"):
+        ddp.perform(_options("--output=file/figures.json"), _no_ranks, tmp_path)
+
+
+def test_a_disk_that_fills_up_meanwhile_is_status_1(
+    worlds: WorldPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(ddp, "write", full)
+    status, text = _perform(worlds, tmp_path, AVERAGING)
     assert status == 1
-    assert "cannot be written" in text
+    assert "cannot be written: No space left on device" in text
     assert "--no-write" in text
 
 

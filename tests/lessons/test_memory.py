@@ -102,6 +102,7 @@ def test_what_is_no_number_of_parameters(text: str) -> None:
         (["--params=7X"], "--params: '7X' is not a number of parameters; write it like 13e9, 7B or 350M"),
         (["--params=7B", "--world-size=0"], "--world-size: '0' is not a whole number from 1 to 1e18; write it like 16"),
         (["--params=7B", "--world-size=2.5"], "--world-size: '2.5' is not a whole number from 1 to 1e18"),
+        (["--params=7B", "--device-memory=80"], "--device-memory: '80' has no unit; write it like 80GB"),
         (["--params=7B", "--device-memory=80 apples"], "--device-memory: '80 apples' is not an amount of memory; "),
     ],
 )

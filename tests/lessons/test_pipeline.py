@@ -16,10 +16,10 @@ from impls.reference.pipeline.names import SCHEDULES, named
 from impls.reference.pipeline.simulate import simulate
 from lessons import pipeline_tables, pipeline_text
 from lessons.__main__ import find, main
-from lessons.pipeline_executed import _cells, told
-from lessons.pipeline_legal import Illegal, require
+from lessons.pipeline_cells import Cell, measured, simulated
+from lessons.pipeline_executed import told
+from lessons.pipeline_legal import PAIRED, Illegal, require
 from lessons.pipeline_observed import Observed
-from lessons.pipeline_picture import Cell, cells
 from lessons.pipeline_text import chart
 
 ROW = re.compile(r"^rank (\d+)  (.*)\|$", re.MULTILINE)
@@ -68,8 +68,10 @@ def test_four_ranks_and_eight_microbatches_idle_for_three_elevenths(printed: Pri
 
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_every_schedule_is_drawn_with_its_own_idle_time(printed: Printed, name: str) -> None:
-    out = printed("--schedule", name, "--forward=2", "--input-gradient=3/2", "--weight-gradient=0.5", "--pair=3")
-    costs = Costs(forward=2, input=1.5, weight=0.5, pair=3)
+    pair = 3 if name in PAIRED else None
+    given = [] if pair is None else [f"--pair={pair}"]
+    out = printed("--schedule", name, "--forward=2", "--input-gradient=3/2", "--weight-gradient=0.5", *given)
+    costs = Costs(forward=2, input=1.5, weight=0.5, pair=pair)
     schedule = named(name, 4, 8, 2)
     timeline = simulate(schedule, costs.of_rank(schedule))
     assert f"bubble: {pipeline_text.percent(timeline.bubble_share())} of the total time in this chart" in out
@@ -101,6 +103,13 @@ def test_the_table_has_peaks_pairs_and_copies(printed: Printed) -> None:
         (["--svg=picture.pdf"], "give the path the ending .svg or .png"),
         (["--trace=no/such/folder/a.json"], "there is no folder no/such/folder"),
         (["--execute", "--stages=9"], "8 ranks can be run at most"),
+        (["--compare", "--curve"], "--compare --curve: one table at a time"),
+        (["--chunks=3"], "--chunks 3: 1f1b has no choice of them; only --schedule interleaved_1f1b has"),
+        (["--curve", "--chunks=3"], "the curve has sizes of its own; leave --chunks out"),
+        (["--curve", "--stages=3"], "leave --stages out, or take --compare"),
+        (["--pair=5/2"], "--pair 5/2: 1f1b has no overlapped pairs; --schedule dualpipe and dualpipev have"),
+        (["--compare", "--execute"], "the table is of the reference's schedules, simulated; leave --execute out"),
+        (["--compare", "--impl=torch"], "leave --impl out"),
     ],
 )
 def test_options_of_no_use_end_in_one_sentence(printed: Printed, arguments: list[str], sentence: str) -> None:
@@ -149,6 +158,11 @@ def test_all_schedules_side_by_side(printed: Printed) -> None:
     assert "DualPipe needs N even" in printed("--compare", "--stages=3")
 
 
+def test_tables_take_chunks_and_pairs_where_these_count(printed: Printed) -> None:
+    assert printed("--compare", "--pair=2") != printed("--compare")
+    assert printed("--compare", "--chunks=4") != printed("--compare", "--chunks=2") == printed("--compare")
+
+
 def test_the_curve_falls_with_microbatches_per_rank(printed: Printed, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pipeline_tables, "CURVE_RANKS", (4, 8))
     rows = [line.split() for line in printed("--curve").splitlines() if re.match(r" *\d", line)]
@@ -173,7 +187,7 @@ def test_the_picture_and_the_trace_hold_every_action(printed: Printed, tmp_path:
 
 def test_both_parts_of_a_pair_are_drawn_at_once() -> None:
     schedule = named("dualpipev", 2, 4)
-    found = cells(simulate(schedule))
+    found = simulated(simulate(schedule))
     assert Counter(cell.kind for cell in found)[Kind.FORWARD] == 2 * 2 * 4
     together = Counter((cell.rank, cell.begin, cell.end) for cell in found)
     assert max(together.values()) == 2
@@ -243,9 +257,9 @@ MOMENTS = (("F", 0, 0, 10, 20), ("I", 0, 0, 20, 30), ("W", 0, 0, 31, 40))  # in 
 
 
 def test_both_halves_in_a_row_are_one_backward_where_the_schedule_has_one() -> None:
-    whole = _cells([MOMENTS], named("1f1b", 1, 1), unit_s=10e-9)
+    whole = measured([MOMENTS], named("1f1b", 1, 1), unit_s=10e-9)
     assert [(cell.label, cell.begin, round(cell.end)) for cell in whole] == [("F0.0", 0, 1), ("B0.0", 1, 3)]
-    halves = _cells([MOMENTS], named("zb_h1", 1, 1), unit_s=10e-9)
+    halves = measured([MOMENTS], named("zb_h1", 1, 1), unit_s=10e-9)
     assert [cell.label for cell in halves] == ["F0.0", "I0.0", "W0.0"]
 
 

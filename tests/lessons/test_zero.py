@@ -83,7 +83,7 @@ def test_an_optimizer_that_shards_nothing_is_told_so_and_the_status_is_1(tmp_pat
     [
         (["zero", "--world-size", "1"], "2 ranks at least"),
         (["zero", "--steps", "0"], "at least one step"),
-        (["zero", "--plot", "picture.txt"], ".svg or a .png"),
+        (["zero", "--plot", "picture.txt"], "the ending .svg or .png"),
         (["zero", "--plot", "nowhere/picture.svg"], "make it first"),
         (["zero", "--impl", "nobody"], "nobody"),
         (["zerro"], "Did you mean 'zero'?"),

@@ -194,6 +194,7 @@ def results() -> list[Result]:
 SCENARIOS = (
     ScenarioStory(
         id="missing-broadcast",
+        sign="drifts",
         claim="trouble.missing-broadcast",
         title=Text(en="The ranks diverge from step one", fa="رتبه‌ها از گام اول واگرا می‌شوند"),
         symptom=Text(
@@ -219,6 +220,7 @@ SCENARIOS = (
     ),
     ScenarioStory(
         id="pipeline-send-send",
+        sign="hangs",
         claim="trouble.pipeline-send-send",
         title=Text(en="The pipeline locks", fa="پایپ‌لاین قفل می‌شود"),
         symptom=Text(en="Nothing moves; no error.", fa="هیچ چیز حرکت نمی‌کند؛ خطایی هم نیست."),

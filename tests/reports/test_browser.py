@@ -3,56 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
-from conformance.verdict import Tier, Verdict
+from conformance.verdict import RankReport, Text, Tier, Verdict
 from reports import build, html
 from tests.reports import sample
+from tests.reports.conftest import needs_chromium
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium or google-chrome on this machine's PATH")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> str:
-    path: Path = tmp_path_factory.mktemp("report") / "report.html"
-    path.write_text(html.render(build.build(sample.record())), encoding="utf-8")
-    return path.as_uri()
-
-
-@pytest.fixture
-def page(browser: Browser, address: str) -> Iterator[Page]:
-    """The opened page; whatever it complains about or asks the network for is a failure."""
-    context = browser.new_context(viewport={"width": 1280, "height": 900}, locale="en-US")
-    page = context.new_page()
-    complaints: list[str] = []
-    requests: list[str] = []
-    page.on("console", lambda message: complaints.append(message.text))
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("request", lambda request: requests.append(request.url))
-    page.goto(address)
-    yield page
-    assert complaints == []
-    assert [url for url in requests if not url.startswith(("file:", "data:"))] == []
-    assert len([url for url in requests if url.startswith("file:")]) == 1
-    context.close()
+pytestmark = needs_chromium
 
 
 def test_the_matrix_has_a_row_for_each_claim_and_a_column_for_each_implementation(page: Page) -> None:
@@ -163,43 +127,24 @@ def test_an_address_of_a_claim_opens_its_card_also_in_a_folded_section(browser: 
 
 def test_a_link_to_a_claim_opens_its_card_also_when_a_filter_hides_it(page: Page) -> None:
     page.fill("#search", "loop.same-init")
-    page.locator("#plot .from a").click()
+    page.locator("#pictures .from a").click()
     expect(page.locator('[id="claim-collectives.ring.bytes"]')).to_be_visible()
 
 
-def test_searching_finds_by_id_and_by_either_language(page: Page) -> None:
-    rows = page.locator(".matrix tr.row:visible")
-    page.keyboard.press("/")
-    page.keyboard.type("ring.bytes")
-    expect(rows).to_have_count(1)
-    expect(page.locator("#shown")).to_have_text(f"1 of {len(sample.CLAIMS)} claims shown")
-    page.fill("#search", "پارامترهای آغازين")  # with an Arabic yeh
-    expect(rows).to_have_count(1)
-    page.fill("#search", "nothing like this")
-    expect(rows).to_have_count(0)
-    expect(page.locator("#nothing")).to_be_visible()
-    page.click("#clear")
-    expect(page.locator("#shown")).to_have_text(f"{len(sample.CLAIMS)} of {len(sample.CLAIMS)} claims shown")
+def test_the_first_thing_to_mend_leads_to_its_card(page: Page) -> None:
+    first = page.locator("#start li", has_text="mine")
+    expect(first.locator(".behind .en")).to_have_text("1 claim waits behind it.")
+    expect(first.locator(".command")).to_contain_text("--claim='collectives.ring.bytes'")
+    first.locator("a").click()
+    expect(page.locator('[id="claim-collectives.ring.bytes"]')).to_be_visible()
 
 
-def test_filters_narrow_the_rows_and_work_together(page: Page) -> None:
-    rows = page.locator(".matrix tr.row:visible")
-    page.select_option("#section", "loop")
-    expect(rows).to_have_count(4)
-    page.click('.pick[data-verdict="hangs"]')
-    expect(rows).to_have_count(1)
-    page.click('.pick[data-verdict="crashes"]')
-    expect(rows).to_have_count(2)
-    page.select_option("#tier", "contract")
-    expect(rows).to_have_count(0)
-    page.click("#clear")
-    page.select_option("#truth", "corrected")
-    expect(rows).to_have_count(1)
-
-
-def test_a_filter_shows_rows_of_folded_sections(page: Page) -> None:
-    page.fill("#search", "memory.adam")
-    expect(page.locator('[data-section="memory"] .row')).to_be_visible()
+def test_the_page_says_first_what_was_run(page: Page) -> None:
+    header = page.locator(".provenance")
+    hashes = [info.sha256[:12] for info in sample.record().impls if info.sha256]
+    for fact in ("2.13.0+cpu", "gloo", "3.11.9", "20240229", "41.7 s", *hashes):
+        expect(header).to_contain_text(fact)
+    expect(header.locator(".command code")).to_have_text(str(sample.record().run["command"]))
 
 
 def test_the_language_turns_the_page_around(page: Page) -> None:
@@ -230,21 +175,38 @@ def test_the_theme_follows_the_system_and_then_the_reader(page: Page) -> None:
 
 def test_a_command_is_copied(page: Page) -> None:
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.locator(".story summary").first.click()
     button = page.locator(".story .copy").first
     button.click()
     expect(button).to_contain_text("Copied")
-    assert page.evaluate("navigator.clipboard.readText()") == sample.SCENARIOS[0].rerun
+    assert page.evaluate("navigator.clipboard.readText()") == sample.SCENARIOS[1].rerun
 
 
-@pytest.mark.parametrize("width", [360, 768, 920, 1280])
-@pytest.mark.parametrize("language", ["en", "fa"])
-def test_nothing_is_wider_than_the_screen(page: Page, width: int, language: str) -> None:
-    page.set_viewport_size({"width": width, "height": 800})
-    if language == "fa":
+def test_failure_modes_are_found_by_what_is_seen(browser: Browser, page: Page, address: str) -> None:
+    groups = [text.partition(" ")[0] for text in page.locator("#scenarios .sign").all_inner_texts()]
+    assert groups == ["Nothing", "The", "Other"]
+    expect(page.locator(".story-body:visible")).to_have_count(0)
+    page.locator(".story summary", has_text="Losses differ between ranks").click()
+    expect(page.locator(".story-body:visible")).to_contain_text("Broadcast parameters")
+    linked = browser.new_page(locale="en-US")
+    linked.goto(f"{address}#scenario-uneven-batches")
+    expect(linked.locator(".story-body:visible")).to_contain_text("Agree on the number of steps.")
+    expect(linked.get_by_role("img", name="Who waits for whom")).to_be_visible()
+    linked.close()
+
+
+def test_nothing_is_wider_than_the_screen_in_either_language(page: Page) -> None:
+    page.eval_on_selector_all(".open, .story > summary", "all => all.forEach(button => button.click())")
+    expect(page.locator(".card-row .card")).to_have_count(len(sample.CLAIMS))
+    page.eval_on_selector_all("details", "all => all.forEach(one => { one.open = true; })")
+    found = {}
+    for language in ("en", "fa"):
+        expect(page.locator("html")).to_have_attribute("lang", language)
+        for width in (360, 768, 920, 1280):
+            page.set_viewport_size({"width": width, "height": 800})
+            found[language, width] = page.evaluate("document.documentElement.scrollWidth")
         page.click("#language")
-    for button in page.locator(".open:visible").all():
-        button.click()
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert {place: wide for place, wide in found.items() if wide > place[1]} == {}
 
 
 @pytest.mark.parametrize("width", [360, 1280])
@@ -301,20 +263,46 @@ def test_text_stands_out_from_its_ground_in_both_themes(page: Page) -> None:
         assert faint == set(), scheme
 
 
-def test_a_hostile_report_runs_nothing(browser: Browser, tmp_path: Path) -> None:
-    fields = dict.fromkeys(("case", "message", "expected", "observed", "unit", "rerun"), sample.HOSTILE)
-    hostile = sample.result("loop.step", "mine", Verdict.CRASHES, **fields)
+def test_a_hostile_report_runs_nothing_and_is_cut(browser: Browser, tmp_path: Path) -> None:
+    """Names, messages, output and data with HTML, terminal escapes and marks of direction, 10 MB of it."""
+    much = sample.HOSTILE + "</template></script>" * 500_000
+    fields: dict[str, Any] = dict.fromkeys(("case", "message", "expected", "observed", "unit", "rerun"), much)
+    fields["ranks"] = (RankReport(rank=0, ending=sample.HOSTILE, detail=much, output=much),)
+    fields["hint"] = Text(en=much, fa=much)
+    points = [{"x": 1, "observed": 1, "line": sample.HOSTILE}]
+    fields["data"] = {"plot": "spread", "label": sample.HOSTILE, "points": points}
+    record = sample.record(extra=(sample.result("loop.step", "mine", Verdict.CRASHES, **fields),))
+    named = dataclasses.replace(record.impls[0], name=sample.HOSTILE, path=much, error=much)
     path = tmp_path / "report.html"
-    path.write_text(html.render(build.build(sample.record(extra=(hostile,)))), encoding="utf-8")
+    path.write_text(html.render(build.build(dataclasses.replace(record, impls=(*record.impls, named)))), "utf-8")
+    assert path.stat().st_size < 700_000
     page = browser.new_page()
     happened: list[str] = []
     page.on("dialog", lambda dialog: (happened.append("dialog"), dialog.dismiss()))
     page.on("console", lambda message: happened.append(message.text))
+    page.on("pageerror", lambda error: happened.append(str(error)))
     page.on("request", lambda request: happened.append(request.url))
     page.goto(f"{path.as_uri()}#claim-loop.step")
-    expect(page.locator('[id="claim-loop.step"]')).to_contain_text("<script>alert(1)</script>")
+    card = page.locator('[id="claim-loop.step"]')
+    expect(card).to_contain_text("<script>alert(1)</script>")
+    expect(card).to_contain_text("characters left out")
+    assert page.locator("script, img, template").count() == 4  # our script, and what travels packed
+    assert not set(str(page.locator("body").text_content())) & {"\x1b", "\x00", "\u202e", "\u202c"}
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert happened == [path.as_uri()]
     page.close()
+
+
+def test_every_link_leads_somewhere(page: Page) -> None:
+    page.eval_on_selector_all(".open", "all => all.forEach(button => button.click())")
+    expect(page.locator(".card-row .card")).to_have_count(len(sample.CLAIMS))
+    lost = page.eval_on_selector_all(
+        "a[href^='#']",
+        "all => all.map(a => a.getAttribute('href')).filter(to => !document.getElementById(to.slice(1)))",
+    )
+    assert lost == []
+    others = page.eval_on_selector_all("a:not([href^='#'])", "all => all.map(a => a.getAttribute('href'))")
+    assert others == ["traces/loop.construct-broadcast-mine.json"]
 
 
 def test_many_implementations_scroll_in_their_own_box(browser: Browser, tmp_path: Path) -> None:
@@ -330,6 +318,10 @@ def test_many_implementations_scroll_in_their_own_box(browser: Browser, tmp_path
     page.goto(path.as_uri())
     expect(page.locator(".matrix thead th.impl")).to_have_count(23)
     assert page.evaluate("document.documentElement.scrollWidth") == 1000
+    head, section = (page.locator(part).first.bounding_box() for part in (".matrix thead th", ".section-row th"))
+    assert head is not None
+    assert section is not None
+    assert head["y"] + head["height"] <= section["y"] + 1  # it lies over no row
     page.close()
 
 

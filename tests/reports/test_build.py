@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from conformance.verdict import RankReport, Tier, Truth, Verdict, Witness
+from conformance.verdict import Earned, Points, RankReport, RubricInfo, Score, Tier, Truth, Verdict, Witness
 from reports import build
 from tests.reports import sample
 
@@ -26,6 +27,21 @@ def test_the_sample_has_every_verdict() -> None:
 
 def test_a_built_report_is_valid(report: Report) -> None:
     build.validate(report)
+
+
+def test_points_and_their_rubric_are_in_the_report_together() -> None:
+    line = Earned(claim="loop.mean", tier=Tier.CORE, weight=3, points=1.5, open=0.5, verdict=Verdict.VIOLATED)
+    total = Points(points=1.5, out_of=3, open=0.5)
+    score = Score(points=1.5, out_of=3, open=0.5, tiers={"core": total}, breakdown=(line,))
+    rubric = RubricInfo(name="Two", sha256="0" * 64)
+    built = build.build(dataclasses.replace(sample.record(), rubric=rubric, score={"mine": score}))
+    build.validate(built)
+    assert built["rubric"]["name"] == "Two"
+    assert built["score"]["mine"]["tiers"]["core"] == {"points": 1.5, "out_of": 3, "open": 0.5}
+    assert built["score"]["mine"]["breakdown"][0]["verdict"] == "violated"
+    del built["rubric"]
+    with pytest.raises(build.InvalidReport, match="rubric"):
+        build.validate(built)
 
 
 def test_what_was_collected_is_reported(report: Report) -> None:

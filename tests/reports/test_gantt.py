@@ -11,6 +11,7 @@ import pytest
 from conformance.verdict import Record, Verdict
 from reports import build, gantt, html, traces
 from tests.reports import sample
+from tests.reports.test_html import whole
 
 # Two ranks, two microbatches: 1F1B with F = 1 and B = 2, and a pair on rank 1.
 CELLS = [
@@ -72,9 +73,8 @@ def test_a_large_chart_is_cut_and_says_so() -> None:
     [picture] = gantt.pictures({"gantt": [{"label": "", "cells": many}]})
     assert len(picture.boxes) == gantt.MOST_CELLS
     assert picture.left_out == 5
-    assert "5 later actions are not drawn" in html.render(
-        build.build(record({"gantt": [{"label": "", "cells": many}]}))
-    )
+    page = whole(html.render(build.build(record({"gantt": [{"label": "", "cells": many}]}))))
+    assert "5 later actions are not drawn" in page
 
 
 @pytest.mark.parametrize(("count", "text"), [(20, "F1"), (50, "F1"), (70, "1"), (90, "1"), (200, "")])
@@ -85,7 +85,7 @@ def test_a_cell_has_the_longest_label_that_it_has_room_for(count: int, text: str
 
 
 def test_the_card_draws_it_with_title_description_and_hatching() -> None:
-    text = html.render(build.build(record(DATA)))
+    text = whole(html.render(build.build(record(DATA))))
     [figure] = re.findall(r'<figure class="gantt">.*?</figure>', text, re.DOTALL)
     assert "<title>simulated</title>" in figure
     assert "rank 1: F1.0 B1.0 F1.1 I1.1 W1.1." in figure
@@ -98,7 +98,7 @@ def test_the_card_draws_it_with_title_description_and_hatching() -> None:
 
 def test_a_label_cannot_bring_markup() -> None:
     data = {"gantt": [{"label": sample.HOSTILE, "cells": CELLS}]}
-    text = html.render(build.build(record(data)))
+    text = whole(html.render(build.build(record(data))))
     assert "<script>alert" not in text
     assert "<img" not in text
 
@@ -140,5 +140,5 @@ def test_operations_of_ranks_go_before_charts() -> None:
 
 def test_a_result_with_a_chart_stands_alone_on_its_card() -> None:
     results = [sample.result("pipeline.gpipe.bubble", "mine", case=f"test_it[{n}]", data=DATA) for n in range(2)]
-    text = html.render(build.build(sample.record(extra=tuple(results))))
+    text = whole(html.render(build.build(sample.record(extra=tuple(results)))))
     assert text.count('<figure class="gantt">') == 2

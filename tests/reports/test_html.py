@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from conformance.ledger import Ledger
 from conformance.verdict import RankReport, Text, Verdict
-from reports import build, html, plot
+from reports import build, html, pack, plot
+from reports.axes import Kind
 from tests.reports import sample
 
 # What a page can load or run something with.
@@ -15,14 +17,14 @@ LOADING = {"src", "srcset", "data", "poster", "action", "formaction", "backgroun
 
 
 class Page(HTMLParser):
-    """Every element with its attributes, and the text outside script and style."""
+    """Every element with its attributes, and the text outside script and style; evidence cards, too."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
         self.elements: list[tuple[str, dict[str, str | None]]] = []
         self.text = ""
         self._raw = ""
-        self.feed(text)
+        self.feed(whole(text))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.elements.append((tag, dict(attrs)))
@@ -37,6 +39,14 @@ class Page(HTMLParser):
 
     def named(self, tag: str) -> list[dict[str, str | None]]:
         return [attributes for name, attributes in self.elements if name == tag]
+
+
+def whole(text: str) -> str:
+    """The page with its evidence cards in their places, as the script puts them."""
+    packed = re.search(r'<template id="cards">(.*?)</template>', text)
+    assert packed is not None
+    cards = iter(pack.unpacked(packed[1]))
+    return re.sub(r'<tr [^>]*class="card-row[^>]*><td [^>]*>', lambda row: row[0] + next(cards), text)
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +75,9 @@ def test_the_sheet_and_the_script_name_no_other_place(source: str) -> None:
     script = re.search(r"<script>(.*?)</script>", source, re.S)
     assert sheet is not None
     assert script is not None
-    assert not re.search(r"url\(|@import|//\w", sheet[1])
+    without_font, fonts = re.subn(r'url\("data:font/woff2;base64,[\w+/=]+"\)', "", sheet[1])
+    assert fonts == 1
+    assert not re.search(r"url\(|@import|//\w", without_font)
     assert not re.search(r"https?:|fetch|XMLHttpRequest|import\(|WebSocket|innerHTML", script[1])
 
 
@@ -79,6 +91,22 @@ def test_links_within_the_page_have_targets(page: Page) -> None:
     assert len(ids) == len(set(ids))
     targets = {str(link["href"])[1:] for link in page.named("a") if str(link["href"]).startswith("#")}
     assert targets <= set(ids)
+
+
+def test_every_text_that_the_script_translates_is_known(source: str) -> None:
+    keys = re.findall(r'data-t="([^"]+)"', whole(source))
+    pairs = " ".join(re.findall(r'data-l10n="([^"]+)"', whole(source))).split()
+    wanted = {*keys, *(pair.partition("=")[2] for pair in pairs)}
+    assert wanted <= html.messages()["fa"].keys()
+
+
+def test_texts_are_packed_and_unpacked() -> None:
+    texts = ["</template>", "فارسی", "", "<b>" * 10_000]
+    packed = pack.packed(texts)
+    assert pack.unpacked(packed) == texts
+    assert pack.packed(texts) == packed
+    assert len(packed) < 1_000
+    assert re.fullmatch(r"[A-Za-z0-9+/]+=*", packed)
 
 
 def test_both_languages_have_the_same_texts_and_places() -> None:
@@ -111,6 +139,7 @@ def test_hostile_texts_stay_text() -> None:
     text = html.render(build.build(sample.record(extra=(hostile,))))
     page = Page(text)
     assert len(page.named("script")) == 1
+    text = whole(text)
     assert page.named("img") == []
     assert page.named("u") == []
     assert [name for _, attributes in page.elements for name in attributes if name.startswith("on")] == []
@@ -143,16 +172,16 @@ def test_an_empty_run_makes_a_page(page: Page) -> None:
 
 
 def test_the_plot_has_every_measured_point_and_the_formula() -> None:
-    [picture] = plot.pictures(build.build(sample.record()), "ring-bytes")
+    [picture] = plot.pictures(build.build(sample.record()), ["ring-bytes"], plot.Shape(y=Kind.BYTES))
     assert [(series.impl, len(series.dots)) for series in picture.series] == [("reference", 5), ("mine", 5)]
     assert [tick.label for tick in picture.x_ticks] == [str(size) for size in sample.WORLD_SIZES]
     assert picture.unit == "MiB"
-    assert picture.table[0] == ("reference", 2, "16,777,216", "16,777,216")
+    assert picture.table[0] == ("ring-bytes", "reference", "2", "16,777,216", "16,777,216")
 
 
 def test_a_point_on_the_formula_lies_on_the_curve() -> None:
-    [picture] = plot.pictures(build.build(sample.record()), "ring-bytes")
-    places = set(re.findall(r"[ML]([\d.]+),([\d.]+)", picture.curve))
+    [picture] = plot.pictures(build.build(sample.record()), ["ring-bytes"], plot.Shape(y=Kind.BYTES))
+    places = set(re.findall(r"[ML]([\d.]+),([\d.]+)", picture.curves[0].path))
     for x, y, _ in picture.series[0].dots:
         assert (f"{x:g}", f"{y:g}") in places
 
@@ -162,3 +191,13 @@ def test_the_curve_goes_through_its_points_and_never_turns_back() -> None:
     curve = plot.smooth(points)
     assert set(points) <= set(curve)
     assert [value for _, value in curve] == sorted(value for _, value in curve)
+
+
+def test_the_persian_font_has_every_letter_of_the_pages_texts_and_its_licence() -> None:
+    style = (html.HERE / "static" / "report.css").read_text(encoding="utf-8")
+    spans = re.findall(r"U\+([0-9A-F]+)(?:-([0-9A-F]+))?", style)
+    has = {code for low, high in spans for code in range(int(low, 16), int(high or low, 16) + 1)}
+    texts = "".join(html.messages()["fa"].values()) + "".join(claim.text.fa for claim in Ledger.load().claims.values())
+    arabic = {letter for letter in texts if 0x600 <= ord(letter) <= 0x6FF or letter == "\u200c"}
+    assert sorted(letter for letter in arabic if ord(letter) not in has) == []
+    assert "SIL OPEN FONT LICENSE" in (html.HERE / "static" / "vazirmatn-OFL.txt").read_text(encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import subprocess
 import sys
@@ -10,9 +11,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from reports import build
+from reports import build, closing
+from tests.reports import sample
 
 ROOT = Path(__file__).parents[2]
+Place = tuple[Path, subprocess.CompletedProcess[str]]
 
 CHECKS = """
 import dataclasses, pathlib, pytest
@@ -53,16 +56,37 @@ def pytest_run(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("workers", ["0", "1"])
-def test_a_run_leaves_json_html_and_junit_and_says_where(tmp_path: Path, workers: str) -> None:
-    run = pytest_run(tmp_path, "--folder=out", "-n", workers)
+@pytest.fixture(scope="module", params=["0", "1"], ids=["without workers", "with a worker"])
+def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Place:
+    folder = tmp_path_factory.mktemp("run")
+    (folder / "test_more.py").write_text("def test_two(): pass\ndef test_three(): pass\n", encoding="utf-8")
+    return folder, pytest_run(folder, "test_more.py", "--folder=out", "--progress=1e-9", "-n", str(request.param))
+
+
+def test_a_run_leaves_its_report_and_says_where(place: Place) -> None:
+    folder, run = place
     assert run.returncode == 0, run.stdout + run.stderr
-    assert "report: out/report.html (beside it: report.json, junit.xml)" in run.stdout
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["junit.xml", "report.html", "report.json"]
-    build.load(tmp_path / "out" / "report.json")
-    tests = ElementTree.parse(tmp_path / "out" / "junit.xml").getroot().iter("testcase")
-    assert [test.get("name") for test in tests] == ["test_one"]
-    assert list((tmp_path / "temporary").glob("lockstep-*")) == []
+    assert "report: out/report.html (beside it: report.json, report.md, badge.svg, junit.xml)" in run.stdout
+    names = {path.name for path in (folder / "out").iterdir()}
+    assert names == {"report.html", "report.json", "report.md", "badge.svg", "junit.xml"}
+    build.load(folder / "out" / "report.json")
+    tests = ElementTree.parse(folder / "out" / "junit.xml").getroot().iter("testcase")
+    assert [test.get("name") for test in tests] == ["test_one", "test_two", "test_three"]
+    assert list((folder / "temporary").glob("lockstep-*")) == []
+
+
+def test_the_last_lines_say_what_came_out_and_where_to_start(place: Place) -> None:
+    _, run = place
+    block = run.stdout[run.stdout.index(" Result ") :].splitlines()
+    assert len(block) - 2 <= closing.MAX_LINES  # its own head and pytest's last line
+    assert any(line.startswith("mine ") and "1 hangs" in line for line in block)
+    assert any(line.startswith("start here: collectives.ring.bytes violated (mine, core)") for line in block)
+
+
+def test_a_run_says_how_far_it_is(place: Place) -> None:
+    _, run = place
+    lines = [line for line in run.stdout.splitlines() if line.startswith("lockstep: ")]
+    assert [line.partition(" after")[0] for line in lines] == ["lockstep: 1 of 3", "lockstep: 2 of 3"]
 
 
 def test_a_run_without_a_record_leaves_nothing_and_says_nothing(tmp_path: Path) -> None:
@@ -70,6 +94,7 @@ def test_a_run_without_a_record_leaves_nothing_and_says_nothing(tmp_path: Path) 
     assert run.returncode == 0, run.stdout + run.stderr
     assert "report" not in run.stdout.replace("reports", "")
     assert "junit" not in run.stdout
+    assert "lockstep: " not in run.stdout  # it took no minute
     assert list((tmp_path / "temporary").glob("lockstep-*")) == []
 
 
@@ -93,3 +118,45 @@ def test_a_record_that_lost_a_result_is_reported_and_no_success(tmp_path: Path) 
     assert run.returncode != 0
     assert "a fault of the suite" in run.stdout
     assert (tmp_path / "out" / "report.html").exists()
+
+
+def test_a_baseline_gives_each_result_its_earlier_verdict(tmp_path: Path) -> None:
+    old = build.build(sample.record())
+    old["results"] = [{**r, "case": "gone"} if r["claim"] == "loop.mean" else r for r in old["results"]]
+    old["results"] = [r for r in old["results"] if r["case"] != "gone"]
+    old["collected"] = old["reported"] = len(old["results"])
+    old["summary"] = {info["name"]: {} for info in old["impls"]}
+    for result in old["results"]:
+        counts = old["summary"][result["impl"]]
+        counts[result["verdict"]] = counts.get(result["verdict"], 0) + 1
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "report.json").write_text(build.dumps(old), encoding="utf-8")
+    run = pytest_run(tmp_path, "--folder=out", "--baseline=out")  # the folder that the run overwrites
+    assert run.returncode == 0, run.stdout + run.stderr
+    report = build.load(tmp_path / "out" / "report.json")
+    assert {r["before"] for r in report["results"] if r["claim"] == "loop.mean"} == {None}
+    assert all(r["before"] == r["verdict"] for r in report["results"] if r["claim"] != "loop.mean")
+    assert report["baseline"]["id"] == old["run"]["id"]
+    assert "**Since 2025-03-14" in (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
+
+
+def test_a_baseline_without_a_result_in_common_is_told_and_costs_nothing(tmp_path: Path) -> None:
+    old = build.build(dataclasses.replace(sample.record(), impls=(), results=(), scenarios=(), collected=0))
+    (tmp_path / "old.json").write_text(build.dumps(old), encoding="utf-8")
+    run = pytest_run(tmp_path, "--folder=out", "--baseline=old.json")
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "--baseline says nothing here" in run.stdout
+
+
+def test_a_baseline_that_cannot_be_used_ends_the_run_before_it_begins(tmp_path: Path) -> None:
+    (tmp_path / "old.json").write_text('{"schema_version": "9.0"}', encoding="utf-8")
+    run = pytest_run(tmp_path, "--folder=out", "--baseline=old.json")
+    assert run.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "--baseline=old.json cannot be used" in run.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_pace_that_is_none_is_refused(tmp_path: Path) -> None:
+    run = pytest_run(tmp_path, "--progress=-1")
+    assert run.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "--progress=-1 is no number of seconds" in run.stderr

@@ -1,6 +1,10 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,6 +12,7 @@ import pytest
 from conformance.verdict import Result, Text, Tier, Verdict
 from reports import build, html, rows, score
 from tests.reports import sample
+from tests.reports.test_html import whole
 
 Report = dict[str, Any]
 
@@ -49,7 +54,7 @@ def test_a_claim_without_a_check_is_told_from_one_that_was_not_chosen() -> None:
 
 
 def test_a_claim_without_mutants_says_why() -> None:
-    page = html.render(report())
+    page = whole(html.render(report()))
     for key, claim in (("no check yet", "collectives.ring.use"), ("not measured; run tox", "loop.step")):
         _, _, card = page.partition(f'id="claim-{claim}"')
         assert key in card.partition("</article>")[0]
@@ -80,8 +85,17 @@ def test_a_broken_case_is_always_shown_by_itself(verdict: str) -> None:
     assert [len(bundle.results) for bundle in rows.bundles(results(*broken))] == [1, 1]
 
 
+def test_the_card_has_the_worlds_and_the_smallest_failing_example() -> None:
+    message = "a chunk is missing\n  rank 1: 3 of 4\nfalsified by (3, 4) (example 7 and smaller)"
+    broken = sample.result("loop.step", "mine", Verdict.VIOLATED, case="drawn", message=message, world_sizes=(2, 3))
+    page = whole(html.render(report(broken)))
+    assert 'Smallest failing example</span></p><pre dir="ltr" tabindex="0">(3, 4) (example 7 and smaller)</pre>' in page
+    assert '<pre dir="ltr" tabindex="0">  rank 1: 3 of 4</pre>' in page
+    assert '<b dir="ltr">2, 3</b>' in page
+
+
 def test_a_case_with_a_timeline_keeps_its_own_link() -> None:
-    page = html.render(report(holds(2, timeline="a.trace.json"), holds(3, timeline="b.trace.json")))
+    page = whole(html.render(report(holds(2, timeline="a.trace.json"), holds(3, timeline="b.trace.json"))))
     assert 'href="traces/a.trace.json"' in page
     assert 'href="traces/b.trace.json"' in page
 
@@ -92,6 +106,29 @@ def test_commands_that_would_be_too_long_together_are_one() -> None:
     assert bundle.command == many[0].rerun
 
 
+def test_options_of_all_cases_are_written_once_and_other_options_keep_cases_apart() -> None:
+    rerun = "pytest 'test_x.py::test_ring[{}]' --impl='my ddp.py' --report=reports/rerun"
+    [bundle] = rows.bundles(results(*(holds(n, rerun=rerun.format(n)) for n in (2, 3))))
+    assert bundle.command == (
+        "pytest 'test_x.py::test_ring[2]' 'test_x.py::test_ring[3]' '--impl=my ddp.py' --report=reports/rerun"
+    )
+    [bundle] = rows.bundles(results(holds(2, rerun=rerun.format(2)), holds(3, rerun="pytest x --impl=other")))
+    assert bundle.command == rerun.format(2)
+
+
+def test_a_command_for_several_cases_is_one_that_pytest_takes(tmp_path: Path) -> None:
+    cases = [
+        f"'conformance/choose/test_memory.py::{case}[reference]'"
+        for case in ("test_what_fits_on_a_device_is_replicated", "test_activations_count_as_well")
+    ]
+    rerun = f"pytest {{}} --report={tmp_path}"
+    [bundle] = rows.bundles(results(*(holds(n, rerun=rerun.format(case)) for n, case in enumerate(cases))))
+    command = [sys.executable, "-m", *shlex.split(bundle.command), "--collect-only", "-q"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2])
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("[reference]") == 2
+
+
 def test_a_command_with_an_open_quote_is_kept_as_it_is() -> None:
     [bundle] = rows.bundles(results(holds(1, rerun="pytest 'odd"), holds(2, rerun="pytest 'odd")))
     assert bundle.command == "pytest 'odd"
@@ -100,7 +137,7 @@ def test_a_command_with_an_open_quote_is_kept_as_it_is() -> None:
 def test_many_cases_that_hold_cost_the_page_little_and_the_json_keeps_them() -> None:
     many = [holds(number, message="the same bits on every rank") for number in range(500)]
     built = report(*many)
-    assert len(html.render(built)) - len(html.render(report())) < 500 * 300
+    assert len(whole(html.render(built))) - len(whole(html.render(report()))) < 500 * 300
     assert len([result for result in built["results"] if result["case"].startswith("test_ring[")]) == 500
 
 
@@ -109,7 +146,7 @@ def test_the_hint_of_a_result_is_shown_and_not_that_of_its_claim() -> None:
     crash = sample.result("collectives.ring.bytes", "torch", Verdict.CRASHES, case="a", hint=generic)
     again = dataclasses.replace(crash, case="b")
     built = report(crash, again)
-    page = html.render(built)
+    page = whole(html.render(built))
     own = next(claim.hint for claim in sample.CLAIMS if claim.id == "collectives.ring.bytes")
     assert page.count(generic.en) == 1
     assert own.en not in page
@@ -157,6 +194,6 @@ def test_what_is_blocked_is_counted_and_not_listed() -> None:
 def test_a_run_with_nothing_broken_has_no_list_of_it() -> None:
     built = report()
     built["results"] = [result for result in built["results"] if result["impl"] == "reference"]
-    page = html.render(built)
+    page = whole(html.render(built))
     assert 'id="broken"' not in page
     assert "#broken" not in page

@@ -7,7 +7,7 @@ import pytest
 from fixtures.witness.compare import agreement, in_window
 from fixtures.witness.gloo import traffic
 from fixtures.world.outcome import Mark, Operation
-from tests.witness import traced
+from tests.witness import lying, traced
 
 if TYPE_CHECKING:
     from fixtures.world.pool import WorldPool
@@ -37,11 +37,11 @@ def message(kind: str, peer: int, **fields: Any) -> Operation:
 @pytest.mark.parametrize(
     ("program", "aspect"),
     [
-        (traced.swapped_order, "order"),
-        (traced.sum_against_max, "reduce_op"),
-        (traced.same_width, "dtype"),
-        (traced.message_of_same_width, "dtype"),
-        (traced.turned, "shape"),
+        (lying.swapped_order, "order"),
+        (lying.sum_against_max, "reduce_op"),
+        (lying.same_width, "dtype"),
+        (lying.message_of_same_width, "dtype"),
+        (lying.turned, "shape"),
     ],
 )
 def test_disagreements_that_gloo_completes_in_silence_are_found(worlds: WorldPool, program: Any, aspect: str) -> None:

@@ -4,14 +4,11 @@ Each runs twice here. Ten times, on a machine that is busy with something else:
 
     LOCKSTEP_ROUNDS=10 LOCKSTEP_BURNERS=4 pytest tests/witness/test_no_false_alarm.py --timeout=900
 
-And under the doctor, those for 2, 3 or 4 ranks one after the other:
-
-    python -m fixtures.doctor --nproc=3 -- -m tests.witness.suspicious
+Under the doctor: `tests.doctor.test_no_false_alarm`.
 """
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 from collections.abc import Iterator
 
@@ -21,9 +18,9 @@ from fixtures.witness.compare import agreement
 from fixtures.world.context import RankContext
 from fixtures.world.pool import WorldPool
 from tests.witness import suspicious
+from tests.witness.burning import busy
 
 ROUNDS = int(os.environ.get("LOCKSTEP_ROUNDS", "2"))
-NUM_BURNERS = int(os.environ.get("LOCKSTEP_BURNERS", "0"))
 BY_SIZE = sorted(suspicious.PROGRAMS.items(), key=lambda item: item[1][1])  # worlds stay warm
 
 
@@ -32,22 +29,10 @@ def run_suspicious(ctx: RankContext, name: str) -> None:
     suspicious.run_named(name, ctx.rank, ctx.world_size, ctx.folder)
 
 
-def _burn() -> None:
-    parent = os.getppid()
-    while os.getppid() == parent:
-        sum(range(100_000))
-
-
 @pytest.fixture(scope="module", autouse=True)
 def _load() -> Iterator[None]:
-    """Processes that take the processors away."""
-    burners = [multiprocessing.get_context("spawn").Process(target=_burn, daemon=True) for _ in range(NUM_BURNERS)]
-    for burner in burners:
-        burner.start()
-    yield
-    for burner in burners:
-        burner.kill()
-        burner.join()
+    with busy():
+        yield
 
 
 @pytest.mark.parametrize(("name", "world_size"), [(name, size) for name, (_, size) in BY_SIZE])

@@ -7,7 +7,7 @@ import pytest
 from fixtures.witness import process_group
 from fixtures.witness.trace import Entry, Recorder
 from fixtures.world.outcome import Ending, Operation, Outcomes
-from tests.witness import traced
+from tests.witness import lying, traced
 from tests.witness.traced import NUMEL
 
 if TYPE_CHECKING:
@@ -223,13 +223,13 @@ def test_fully_shard_gathers_and_scatters_through_the_trace(worlds: WorldPool) -
 
 
 def test_a_patched_all_reduce_does_not_fool_the_trace(worlds: WorldPool) -> None:
-    outcomes = worlds.world(3).run(traced.patched_all_reduce)
+    outcomes = worlds.world(3).run(lying.patched_all_reduce)
     assert outcomes.values == [1, 1, 1]  # what the liar counts
     assert [len(trace) for trace in traces(outcomes)] == [3, 3, 3]
 
 
 def test_the_backend_taken_out_of_its_group_is_counted_as_unseen(worlds: WorldPool) -> None:
-    for trace in traces(worlds.world(3).run(traced.one_past_the_trace)):
+    for trace in traces(worlds.world(3).run(lying.one_past_the_trace)):
         assert [op.kind for op in trace] == ["all_reduce", "barrier", "unseen", "unseen"]
 
 

@@ -11,7 +11,7 @@ from fixtures.witness import wire
 from fixtures.witness.compare import Reconciliation, in_window, reconcile
 from fixtures.world.outcome import Outcome, Outcomes
 from impls.mesh import HEADER_TAG
-from tests.witness import traced
+from tests.witness import lying, traced
 from tests.witness.traced import MIB
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def test_what_a_rank_prints_is_not_counted_as_sent(worlds: WorldPool) -> None:
 
 
 @pytest.mark.parametrize(
-    "program", [traced.own_process_group, traced.past_the_trace, traced.through_a_file, traced.through_a_pipe]
+    "program", [lying.own_process_group, lying.past_the_trace, lying.through_a_file, lying.through_a_pipe]
 )
 def test_bytes_sent_behind_the_back_of_the_trace_are_left_over(worlds: WorldPool, program: object) -> None:
     outcomes = worlds.world(2).run(program)
@@ -89,7 +89,7 @@ def test_bytes_sent_behind_the_back_of_the_trace_are_left_over(worlds: WorldPool
 
 
 def test_what_goes_past_the_trace_is_unseen_in_the_window_it_happened_in(worlds: WorldPool) -> None:
-    outcomes = worlds.world(2).run(traced.past_the_trace)
+    outcomes = worlds.world(2).run(lying.past_the_trace)
     assert_all_returned(outcomes)
     for outcome in outcomes:
         assert [op.kind for op in in_window(outcome.operations, outcome.marks, "reduction")] == ["unseen"]

@@ -79,7 +79,8 @@ def step_time(work: Workload, layout: Layout, cluster: Cluster) -> StepTime:
     if layout.pp > work.num_layers:
         raise ValueError(f"pp is {layout.pp}, but there are {work.num_layers} layers: a stage needs one at least")
     one = simulate(_microbatch(work, layout, cluster, reduces=False))
-    last = simulate(_microbatch(work, layout, cluster, reduces=True))
+    is_last_alike = layout.dp == 1 or layout.stage == "3"
+    last = one if is_last_alike else simulate(_microbatch(work, layout, cluster, reduces=True))
     waiting = _pipeline_s(work, layout, cluster, one.total_s) - work.num_microbatches * one.total_s
     before = work.num_microbatches - 1
     return StepTime(
@@ -138,6 +139,7 @@ def _microbatch(work: Workload, layout: Layout, cluster: Cluster, *, reduces: bo
     halves = 1 if layout.stage == "3" or not reduces else 2
 
     for name, order, seconds in (("forward", layers, forward_s), ("backward", layers[::-1], 2 * forward_s)):
+        inside = _layer(work, layout, cluster, seconds)
         if gathers:
             yield Start(f"{name} {order[0]}", half_s, "data")
         for position, layer in enumerate(order):
@@ -145,23 +147,19 @@ def _microbatch(work: Workload, layout: Layout, cluster: Cluster, *, reduces: bo
                 yield Wait(f"{name} {layer}")
                 if position + 1 < len(order):  # the next one is on its way while this one computes
                     yield Start(f"{name} {order[position + 1]}", half_s, "data")
-            yield from _layer(work, layout, cluster, seconds, f"{name} {layer}")
+            yield from inside
             if name == "backward" and scatters:
                 yield Start(f"reduce {layer}", halves * half_s, "data")
     if scatters:
         yield Wait("reduce 0")
 
 
-def _layer(work: Workload, layout: Layout, cluster: Cluster, seconds: float, name: str) -> Iterator[Event]:
-    """One layer in one pass: attention and MLP, each with an all-reduce of its own under tensor parallelism."""
+def _layer(work: Workload, layout: Layout, cluster: Cluster, seconds: float) -> Sequence[Event]:
+    """Any layer in one pass: attention and MLP, each with an all-reduce of its own under tensor parallelism."""
     if layout.tp == 1:
-        yield Compute(seconds, name)
-        return
+        return (Compute(seconds),)
     all_reduce_s = operation_s("all_reduce", WIDTH * work.tokens * work.hidden, range(layout.tp), cluster)
-    for part in ("attention", "mlp"):
-        yield Compute(seconds / 2, name)
-        yield Start(f"{name} {part}", all_reduce_s, "tensor")
-        yield Wait(f"{name} {part}")
+    return (Compute(seconds / 2), Start("activations", all_reduce_s, "tensor"), Wait("activations")) * 2
 
 
 def tensor_parallel_time(

@@ -93,13 +93,23 @@ def in_place(ctx: RankContext) -> dict[str, bool]:
 def form(ctx: RankContext, name: str) -> dict[str, Any]:
     """In which form an implementation has a layer, and what it takes and gives."""
     assert ctx.impl is not None
-    whole = nn.Embedding(INNER, WIDTH) if name == "VocabParallelEmbedding" else nn.Linear(WIDTH, INNER)
+    others = {"VocabParallelEmbedding": nn.Embedding(INNER, WIDTH), "ParallelMLP": blocks.Mlp(WIDTH, INNER)}
+    whole = others.get(name, nn.Linear(WIDTH, INNER))
     layer = parallel(ctx.impl, name, whole)
     return {
         "form": layer.form,
         "shapes": [tuple(p.shape) for p in layer.shards().values()],
         "takes_whole": layer.takes_whole_input,
     }
+
+
+def refused_form(ctx: RankContext, name: str) -> str:
+    """Why a layer is not provided in the form that it has."""
+    try:
+        form(ctx, name)
+    except NotProvided as error:
+        return str(error)
+    return ""
 
 
 def without_option(ctx: RankContext, option: str) -> str:

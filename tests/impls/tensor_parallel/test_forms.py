@@ -26,6 +26,9 @@ def impl(name: str) -> str:
         ("tp_megatron", ROW, "sizes", (12, 4)),
         ("tp_functions", COLUMN, "function", (6, 8)),
         ("tp_functions", ROW, "function", (12, 4)),
+        ("tp_tensors", COLUMN, "function", (8, 6)),
+        ("tp_tensors", ROW, "function", (4, 12)),
+        ("tp_tensors", "ParallelMLP", "function", (8, 6)),
         ("tp_halves", COLUMN, "module", (8, 6)),
         ("tp_halves", "VocabParallelEmbedding", "module", (7, 8)),
     ],
@@ -43,3 +46,20 @@ def test_each_form_gives_this_ranks_shards(
 def test_an_option_that_a_layer_does_not_ask_for_is_not_provided(worlds: WorldPool, option: str) -> None:
     values = worlds.world(2, impl=impl("tp_functions")).run(programs.without_option, option).values
     assert all(f"ColumnParallelLinear has no {option}" in text for text in values)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "reason"),
+    [
+        ("x, weight", "takes no bias"),
+        ("x, linear", "asks for 'x', and no tensor is offered here"),
+        ("x, weight, bias, strength", "asks for 'strength', which nothing is known to fill"),
+    ],
+)
+def test_a_function_that_cannot_be_told_all_is_not_provided_and_says_why(
+    worlds: WorldPool, tmp_path: Path, parameters: str, reason: str
+) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(f"def column_parallel_linear({parameters}):\n    return called\n")
+    values = worlds.world(2, impl=str(file)).run(programs.refused_form, COLUMN).values
+    assert all(reason in text for text in values)

@@ -1,0 +1,342 @@
+"""``python -m conformance grade FOLDER --rubric=FILE``: a whole course, several hand-ins at a time.
+
+Each hand-in is copied and graded in a process tree of its own, within a time and a memory limit. One that breaks,
+hangs or kills its pytest costs only itself. A run that was interrupted, even by ``kill -9``, is resumed by the same
+command. Nothing that a hand-in writes is taken for a result: a report counts when pytest itself ended well and it names
+this rubric and this copy, and once more before all of them go into one matrix.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import fcntl
+import hashlib
+import json
+import math
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from conformance import hand_ins, rubric
+from conformance.grade_book import GradeBook, Graded, fingerprint, sha256_of, suite_version
+from conformance.graded_process import GradedProcess, Limits, Orphans
+from conformance.hand_ins import Copied, HandIn
+from conformance.ledger import Ledger, LedgerError
+from conformance.time_limit import USED_UP
+from lessons.quantities import num_bytes
+
+TICK_S = 0.2  # between two looks at the processes
+DONE, NOT_FINAL, INTERRUPTED, USAGE = 0, 1, 2, 4
+_ENDED_WELL = (0, 1, 2)  # statuses of a pytest that wrote its report
+_KEPT = ("report.html", "junit.xml", "report.md", "badge.svg", "traces", "reproduce")  # beside report.json
+_OURS = frozenset({"suite-error", "lost"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """All that is the same for every hand-in."""
+
+    folder: Path
+    out: Path
+    rubric_path: Path
+    rubric_sha256: str
+    suite: str
+    seed: int
+    jobs: int
+    limits: Limits
+
+
+@dataclass(slots=True, kw_only=True)
+class _Running:
+    hand_in: HandIn
+    copied: Copied
+    process: GradedProcess
+    attempt: int
+    remarks: list[str]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of the command."""
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="each file and folder in it is a hand-in")
+    parser.add_argument("--rubric", type=Path, required=True, metavar="FILE", help="weights, see docs/grading.md")
+    parser.add_argument("--out", type=Path, default=Path("grades"), metavar="FOLDER", help="results (default: grades)")
+    parser.add_argument("--jobs", type=_jobs, default=max(1, (os.cpu_count() or 1) // 2), metavar="N")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of drawn cases (default: 0)")
+    parser.add_argument("--time-limit", type=float, default=600.0, metavar="SECONDS", help="of each (default: 600)")
+    parser.add_argument("--memory-limit", type=num_bytes, metavar="BYTES", help="of each, such as 6GiB (default: none)")
+
+
+def main(chosen: argparse.Namespace) -> int:
+    """Grade; the exit status says whether every grade is final."""
+    try:
+        course = _course(chosen)
+        found, others = hand_ins.find(course.folder)
+    except (LedgerError, rubric.RubricError) as error:
+        return _refuse(str(error))
+    except OSError as error:
+        return _refuse(f"{error.filename}: {error.strerror}")
+    found = [hand_in for hand_in in found if hand_in.path.resolve() != course.out]
+    if not found:
+        return _refuse(f"{course.folder} has no hand-in: a hand-in is a .py file or a folder in it")
+    for name in others:
+        _say(f"{name}: neither a Python file nor a folder, left out")
+    try:
+        with _alone(course.out), _interruptible():
+            return _Grading(course, found).run()
+    except BlockingIOError:
+        return _refuse(f"another run is grading into {course.out}")
+    except KeyboardInterrupt:
+        _say("interrupted; the same command goes on from here")
+        return INTERRUPTED
+
+
+class _Grading:
+    """The loop: start what is due, look at what runs, take what has ended."""
+
+    def __init__(self, course: Course, found: Sequence[HandIn]) -> None:
+        self._course = course
+        self._hand_ins = found
+        self._book = GradeBook(course.out)
+        self._orphans = Orphans()
+        self._running: list[_Running] = []
+        self._temporary = _private_folder(course.out)
+        self._num_started = 0
+        self._done: dict[str, Graded] = {}
+
+    def run(self) -> int:
+        """Grade all that is not graded yet, then put everything together."""
+        try:
+            for _ in range(2):  # a report that was changed behind our back is made anew, once
+                self._grade([hand_in for hand_in in self._hand_ins if not self._stands(hand_in)])
+            return self._finish()
+        finally:
+            self._end()
+
+    def _grade(self, due: Sequence[HandIn]) -> None:
+        waiting = list(reversed(due))
+        while waiting or self._running:
+            while waiting and len(self._running) < self._course.jobs:
+                self._begin(waiting.pop())
+            for running in list(self._running):
+                if (status := running.process.watch()) is not None:
+                    self._running.remove(running)
+                    self._take(running, status)
+            self._orphans.look([running.process.pid for running in self._running])
+            time.sleep(TICK_S)
+
+    def _begin(self, hand_in: HandIn) -> None:
+        place = self._course.out / hand_in.name
+        copied = hand_ins.copy(hand_in, place / "hand-in")
+        known = self._book.known(hand_in.name, self._fingerprint(copied), place / "report.json")
+        if known is not None:
+            self._note(known, is_new=False)
+            return
+        (place / "report.json").unlink(missing_ok=True)
+        self._start(hand_in, copied, attempt=1, remarks=list(copied.left_out))
+
+    def _start(self, hand_in: HandIn, copied: Copied, attempt: int, remarks: list[str]) -> None:
+        """The third attempt examines nothing: its report says that there is no answer."""
+        course = self._course
+        limit_s = course.limits.time_s if attempt < 3 else 0.0
+        options = [f"--impl={copied.path}", f"--rubric={course.rubric_path}", f"--hypothesis-seed={course.seed}"]
+        options += [f"--time-limit={limit_s:g}"] if math.isfinite(limit_s) else []
+        self._num_started += 1
+        process = GradedProcess(options, self._temporary / str(self._num_started), course.limits)
+        self._running.append(
+            _Running(hand_in=hand_in, copied=copied, process=process, attempt=attempt, remarks=remarks)
+        )
+
+    def _take(self, running: _Running, status: int) -> None:
+        process, hand_in = running.process, running.hand_in
+        if process.num_killed:
+            running.remarks.append(f"{process.num_killed} ranks were killed: together above the memory limit")
+        if process.was_stopped:
+            running.remarks.append("the run was stopped: past its time limit and not coming back")
+        report = self._report_of(running, status)
+        again = running.attempt < 3 if report is None else running.attempt == 1 and _is_our_fault(report)
+        if again:
+            running.remarks.append(f"attempt {running.attempt} ended with status {status}; tried again")
+            process.remove()
+            copied = hand_ins.copy(hand_in, self._course.out / hand_in.name / "hand-in")
+            self._start(hand_in, copied, running.attempt + 1, running.remarks)
+            return
+        graded = self._keep(running, report)
+        process.remove()
+        self._book.note(graded)
+        self._note(graded, is_new=True)
+
+    def _report_of(self, running: _Running, status: int) -> dict[str, Any] | None:
+        """The report, if pytest itself ended well and it is about this copy and this rubric."""
+        if status not in _ENDED_WELL:
+            return None
+        try:
+            report = json.loads((running.process.report / "report.json").read_bytes())
+            (impl,) = report["impls"]
+            is_ours = report["rubric"]["sha256"] == self._course.rubric_sha256
+            is_of_this = impl["path"] == str(running.copied.path) and report["run"]["exit_status"] == status
+            return dict(report) if is_ours and is_of_this and impl["name"] in report["score"] else None
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def _keep(self, running: _Running, report: dict[str, Any] | None) -> Graded:
+        """Move the report to its place; without any, all points of the rubric stay open."""
+        place, made = self._course.out / running.hand_in.name, running.process.report
+        for name in (*_KEPT, "report.json"):
+            _move(made / name, place / name)
+        _move(running.process.log, place / "log.txt")
+        score: dict[str, Any] = {"points": 0.0, "out_of": 0.0, "open": 0.0}
+        remarks = list(running.remarks)
+        if report is None:
+            (place / "report.json").unlink(missing_ok=True)
+            remarks.append("there is no report: see log.txt")
+        else:
+            (score,) = report["score"].values()
+        return Graded(
+            name=running.hand_in.name,
+            fingerprint=self._fingerprint(running.copied),
+            report_sha256=sha256_of(place / "report.json"),
+            points=score["points"],
+            out_of=score["out_of"],
+            open=score["open"],
+            took_s=round(running.process.took_s, 1),
+            remarks=tuple(remarks),
+        )
+
+    def _stands(self, hand_in: HandIn) -> bool:
+        """Whether this run has its grade, and its report is still what it was."""
+        graded = self._done.get(hand_in.name)
+        report = self._course.out / hand_in.name / "report.json"
+        return graded is not None and graded.report_sha256 == sha256_of(report)
+
+    def _note(self, graded: Graded, *, is_new: bool) -> None:
+        again = graded.name in self._done
+        self._done[graded.name] = graded
+        width = len(str(len(self._hand_ins)))
+        told = f"{graded.points:g} of {graded.out_of:g} points"
+        told += f", not final: {graded.open:g} are open" if graded.open or not graded.out_of else ""
+        repeated = ", again" if again else ""
+        how = f"{graded.took_s:.0f} s{repeated}" if is_new else "as graded before"
+        _say(f"{len(self._done):>{width}}/{len(self._hand_ins)}  {graded.name}: {told} ({how})")
+        for remark in graded.remarks:
+            _say(f"{'':>{2 * width + 1}}  {remark}")
+
+    def _finish(self) -> int:
+        names = [hand_in.name for hand_in in self._hand_ins]
+        reports = [self._course.out / name / "report.json" for name in names if self._done[name].report_sha256]
+        _say("")
+        status = merge(reports, self._course.out)
+        loose = [name for name in names if self._done[name].open or not self._done[name].out_of]
+        loose += [hand_in.name for hand_in in self._hand_ins if not self._stands(hand_in)]
+        if loose:
+            _say(f"not final: {', '.join(dict.fromkeys(loose))}")
+        return DONE if not loose and status == 0 else NOT_FINAL
+
+    def _end(self) -> None:
+        """Leave no process and no temporary file behind."""
+        for running in self._running:
+            running.process.kill()
+        limit = time.monotonic() + 2 * Orphans.GRACE_S
+        while self._orphans.look([]) and time.monotonic() < limit:
+            time.sleep(TICK_S)
+        shutil.rmtree(self._temporary, ignore_errors=True)
+
+    def _fingerprint(self, copied: Copied) -> str:
+        course = self._course
+        return fingerprint([copied.sha256, course.rubric_sha256, course.suite, course.seed, course.limits])
+
+
+def merge(reports: Sequence[Path], out: Path) -> int:
+    """One matrix of the class and a CSV for the grade book."""
+    command = [sys.executable, "-m", "reports", "merge", *map(str, reports)]
+    command += ["--out", str(out / "class"), "--csv", str(out / "grades.csv")]
+    done = subprocess.run(command, cwd=Path(__file__).resolve().parents[1], check=False)
+    if done.returncode:
+        _say(f"the matrix was not made or is not whole: status {done.returncode} of {' '.join(command[1:4])} …")
+    return done.returncode
+
+
+def _course(chosen: argparse.Namespace) -> Course:
+    folder, out, rubric_path = (path.resolve() for path in (chosen.folder, chosen.out, chosen.rubric))
+    if not folder.is_dir():
+        raise NotADirectoryError(20, "is no folder", str(folder))
+    read = rubric.read(rubric_path, Ledger.load())
+    out.mkdir(parents=True, exist_ok=True)
+    return Course(
+        folder=folder,
+        out=out,
+        rubric_path=rubric_path,
+        rubric_sha256=read.sha256,
+        suite=suite_version(),
+        seed=chosen.seed,
+        jobs=chosen.jobs,
+        limits=Limits(time_s=chosen.time_limit, memory_bytes=chosen.memory_limit),
+    )
+
+
+def _is_our_fault(report: dict[str, Any]) -> bool:
+    """Whether anything has no answer for another reason than that the hand-in had no time left."""
+    return any(result["verdict"] in _OURS and USED_UP not in result["message"] for result in report["results"])
+
+
+def _move(made: Path, place: Path) -> None:
+    """Put a file or folder in the place of an earlier one, or of none; what was not made leaves none behind."""
+    if place.is_dir():
+        shutil.rmtree(place)
+    place.unlink(missing_ok=True)
+    if made.exists() and not made.is_symlink():
+        shutil.move(made, place)
+
+
+def _private_folder(out: Path) -> Path:
+    """For temporary files; the same one for the same ``out``, so that what a killed run left goes with the next."""
+    folder = Path(tempfile.gettempdir()) / f"lockstep-grade-{hashlib.sha256(os.fsencode(out)).hexdigest()[:12]}"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(mode=0o700)
+    return folder
+
+
+@contextlib.contextmanager
+def _alone(out: Path) -> Iterator[None]:
+    """One run at a time writes into ``out``; the lock goes with the process that holds it."""
+    with (out / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[None]:
+    """Being asked to end is the same as Ctrl-C."""
+
+    def interrupt(number: int, frame: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    before: dict[int, Any] = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _jobs(text: str) -> int:
+    if (number := int(text)) < 1:
+        raise argparse.ArgumentTypeError("at least one at a time")
+    return number
+
+
+def _refuse(sentence: str) -> int:
+    print(sentence, file=sys.stderr)
+    return USAGE
+
+
+def _say(line: str) -> None:
+    print("".join(char if char.isprintable() else "�" for char in line), flush=True)

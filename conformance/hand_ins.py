@@ -1,0 +1,116 @@
+"""The hand-ins of a course as they lie in a folder, and a copy of each that is what gets graded.
+
+A file or a folder directly below the given one is a hand-in, whatever it is called. The copy holds what is its own: a
+link that leads out of it is left out and named, so that nobody hands in a neighbour's file.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+import shutil
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+MOST_BYTES = 64 * 2**20  # of one hand-in: sources, not data sets
+_NOT_OWN = frozenset({"__pycache__", "node_modules", "site-packages", "venv"})
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class HandIn:
+    """One entry of the folder."""
+
+    name: str  # as the folder has it, with its suffix
+    path: Path
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Copied:
+    """What is graded: where it lies, what it is, and what of the hand-in is not in it, a sentence each."""
+
+    path: Path
+    sha256: str
+    left_out: tuple[str, ...]
+
+
+def find(folder: Path) -> tuple[list[HandIn], list[str]]:
+    """The hand-ins of a folder by name, and the names of what is none. Hidden entries are neither."""
+    found: list[HandIn] = []
+    others: list[str] = []
+    for entry in sorted(folder.iterdir()):
+        if entry.name.startswith((".", "__")):
+            continue
+        if entry.is_dir() or (entry.is_file() and entry.suffix == ".py"):
+            found.append(HandIn(name=entry.name, path=entry))
+        else:
+            others.append(entry.name)
+    return found, others
+
+
+def copy(hand_in: HandIn, into: Path) -> Copied:
+    """Copy it into the folder ``into``, which is made anew. Raises OSError where a file cannot be read or written."""
+    if into.exists():
+        shutil.rmtree(into)
+    into.mkdir(parents=True)
+    home = hand_in.path.resolve()  # the entry itself may be a link: that is the teacher's
+    target = into / hand_in.name
+    digest = hashlib.sha256()
+    left_out: list[str] = []
+    if home.is_file():
+        _copy_file(home, target)
+        digest.update(target.read_bytes())
+        return Copied(path=target, sha256=digest.hexdigest(), left_out=())
+    target.mkdir()
+    room = MOST_BYTES
+    for path in _files(home):
+        below = path.relative_to(home)
+        reason = _why_not(path, home, room)
+        if reason:
+            left_out.append(f"{below} {reason}")
+            continue
+        place = target / below
+        place.parent.mkdir(parents=True, exist_ok=True)
+        _copy_file(path, place)
+        content = place.read_bytes()
+        room -= len(content)
+        digest.update(f"{below}\0{hashlib.sha256(content).hexdigest()}\0".encode("utf-8", "surrogateescape"))
+    return Copied(path=_heart(target), sha256=digest.hexdigest(), left_out=tuple(left_out))
+
+
+def _files(home: Path) -> Iterator[Path]:
+    """Every file and link of a folder in a fixed order; caches, installed packages and hidden folders left out."""
+    for root, folders, files in os.walk(home):
+        links = [name for name in folders if Path(root, name).is_symlink()]
+        folders[:] = sorted(set(folders) - set(links) - _NOT_OWN)
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        yield from (Path(root, name) for name in sorted([*files, *links]) if not name.endswith(".pyc"))
+
+
+def _why_not(path: Path, home: Path, room: int) -> str:
+    """Why a file is not copied; empty when it is."""
+    if not path.exists():
+        return "is a link to nothing"
+    if path.is_symlink() and not path.resolve().is_relative_to(home):
+        return f"is a link to {path.resolve()}, outside of the hand-in"
+    status = path.stat()
+    if stat.S_ISDIR(status.st_mode):
+        return "is a link to a folder"
+    if not stat.S_ISREG(status.st_mode):
+        return "is no regular file"
+    return f"is too large: a hand-in has {MOST_BYTES // 2**20} MiB at most" if status.st_size > room else ""
+
+
+def _copy_file(path: Path, place: Path) -> None:
+    """The content alone: no owner, no times, and writable, so that the copy can be removed."""
+    shutil.copyfile(path, place)
+
+
+def _heart(folder: Path) -> Path:
+    """The folder with the sources: an unpacked archive often has one folder in it and nothing else."""
+    entries = [entry for entry in folder.iterdir() if not entry.name.startswith(".")]
+    while len(entries) == 1 and entries[0].is_dir():
+        folder = entries[0]
+        entries = [entry for entry in folder.iterdir() if not entry.name.startswith(".")]
+    return folder

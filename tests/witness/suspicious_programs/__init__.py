@@ -1,0 +1,1 @@
+"""Programs that are right and look as if something were wrong, by what is suspicious about them."""
