@@ -165,12 +165,12 @@ def test_a_hand_in_may_not_replace_the_standard_library(write: Write) -> None:
 
 def test_a_package_with_relative_imports_and_imports_by_its_own_name(write: Write) -> None:
     implementation = write(
-        folder="course",
+        folder="seminar",
         __init__="from .parts.ring import ring_allreduce",
         parts__slash____init__="",
         parts__slash__ring="from ..shared import WHO\ndef ring_allreduce(tensor): return WHO",
         shared="WHO = 'us'",
-        tree="from course.shared import WHO\ndef tree_allreduce(tensor): return WHO",
+        tree="from seminar.shared import WHO\ndef tree_allreduce(tensor): return WHO",
     )
     assert implementation.call("ring_allreduce", tensor=0) == implementation.call("tree_allreduce", tensor=0) == "us"
 
