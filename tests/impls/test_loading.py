@@ -216,6 +216,22 @@ def test_wrappers_of_every_form_are_driven_alike(write: Write, source: str) -> N
         wrapped.no_sync()
 
 
+@pytest.mark.parametrize(
+    ("signature", "options", "size"),
+    [
+        ("module, bucket_size_mb", {}, 25.0),
+        ("module, bucket_size_mb", {"bucket_cap_mb": None}, 25.0),
+        ("module, bucket_size_mb", {"bucket_cap_mb": 0.5}, 0.5),
+        ("module, bucket_size_mb=7", {"bucket_cap_mb": None}, 7),
+    ],
+)
+def test_a_wrapper_that_needs_a_bucket_size_gets_the_contract_s(
+    write: Write, signature: str, options: dict[str, float | None], size: float
+) -> None:
+    implementation = write(f"def DDP({signature}): module.size = bucket_size_mb")
+    assert Wrapped(implementation, torch.nn.Linear(2, 1), 3, **options).module.size == size
+
+
 def test_a_function_that_only_hangs_hooks_into_the_module_is_a_wrapper_too(write: Write) -> None:
     layer = torch.nn.Linear(2, 1)
     wrapped = Wrapped(write("def DDP(module): module.marked = True"), layer, 1)
