@@ -55,9 +55,10 @@ def takes(target: Any, parameter: str) -> bool:
 
 
 def requires(target: Any, parameter: str) -> bool:
-    """Whether the signature of `target` has `parameter`, in any spelling, without a default."""
-    found, names = _parameters(target), (parameter, *SYNONYMS.get(parameter, ()))
-    return any(name in found and found[name].default is inspect.Parameter.empty for name in names)
+    """Whether `target` cannot be called without `parameter`, in any spelling that is understood."""
+    found = _parameters(target)
+    named = [found[spelling] for spelling in (parameter, *SYNONYMS.get(parameter, ())) if spelling in found]
+    return any(each.default is each.empty for each in named)
 
 
 def takes_any_keyword(target: Any) -> bool:

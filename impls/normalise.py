@@ -16,7 +16,7 @@ from impls.definitions import is_stub
 from impls.handover import NotProvided, arguments, requires
 from impls.loading import Implementation
 
-BUCKET_CAP_MB = 25  # torch's own, for wrappers that have no size of their own
+BUCKET_CAP_MB = 25.0  # MiB: the contract's, for wrappers that have no default of their own
 
 
 class UnusableResult(TypeError):
