@@ -111,8 +111,8 @@ def test_what_a_rank_said_is_cut_to_what_tells_something():
 @pytest.mark.parametrize("verdict", [Verdict.CRASHES, Verdict.HANGS, Verdict.VIOLATED])
 def test_hint_of_the_claim_is_for_wrong_values_only(verdict):
     claim: Claim = Ledger.load().claims[CLAIM]
-    hint = record._with_hint(_result("test_1", verdict), {CLAIM: claim}, set()).hint
+    hint = record._with_hint(_result("test_1", verdict), {CLAIM: claim}, set(), {}).hint
     assert (hint == claim.hint) is (verdict is Verdict.VIOLATED)
     assert hint.en
     assert hint.fa
-    assert record._with_hint(_result("test_1", verdict), {CLAIM: claim}, {"mine"}).hint == record.FIX_THE_IMPORT
+    assert record._with_hint(_result("test_1", verdict), {CLAIM: claim}, {"mine"}, {}).hint == record.FIX_THE_IMPORT
