@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from fixtures.faults.finding import entries
+
 ALL = "all"  # what --scenario takes for every failure mode
 
 
@@ -15,13 +17,12 @@ def find() -> dict[str, Any]:
 
 
 def ids() -> list[str]:
-    """The ids of all failure modes."""
-    return list(find())
+    """The ids of all failure modes, in order; read, not imported, since whoever asks may have no use for torch."""
+    return [entry.id for entry in entries()]
 
 
 def listing() -> str:
     """The text of ``--list-scenarios``."""
-    known = find()
-    width = max(map(len, known), default=0)
-    lines = [f"{name:<{width}}  {scenario.title.en}" for name, scenario in known.items()]
-    return "\n".join([*lines, "", f"{len(known)} scenarios; one is told by: pytest --scenario=NAME --explain"])
+    width = max(map(len, ids()), default=0)
+    lines = [f"{entry.id:<{width}}  {entry.title['en']}" for entry in entries()]
+    return "\n".join([*lines, "", f"{len(lines)} scenarios; one is told by: pytest --scenario=NAME --explain"])

@@ -12,7 +12,6 @@ import dataclasses
 import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 from playwright.sync_api import Error, sync_playwright
@@ -20,6 +19,7 @@ from playwright.sync_api import Error, sync_playwright
 ROOT = Path(__file__).resolve().parents[1]
 WIDTH, HEIGHT = 1200, 1240
 NAMES = ("chromium", "chromium-browser", "google-chrome")
+FOLDER = "reports/out/pictures"  # from the root: the picture shows the command
 DRAWN = "document.getElementById('shown').textContent !== ''"
 IMPLS = ("reference", "torch", "impls/mutants/ddp_divides_by_two.py")
 CLAIMS = ("loop.*", "collectives.*", "zero.memory.*", "pipeline.bubble-growth.*", "trouble.missing-broadcast")
@@ -68,27 +68,26 @@ def main() -> int:
     if asked.picture:
         how = Picture(path=asked.picture, language=asked.language, theme=theme, claim=asked.claim, height=asked.height)
         pictures = (how,)
-    with tempfile.TemporaryDirectory() as folder:
-        report: Path = asked.report or run(Path(folder))
-        if not report.is_file():
-            print(f"there is no report at {report}; make one with: pytest -n 4", file=sys.stderr)
-            return 1
-        try:
-            draw(browser, report, pictures)
-        except Error as error:
-            print(f"{browser} could not draw {report}: {error}", file=sys.stderr)
-            return 1
+    report: Path = asked.report or run()
+    if not report.is_file():
+        print(f"there is no report at {report}; make one with: pytest -n 4", file=sys.stderr)
+        return 1
+    try:
+        draw(browser, report, pictures)
+    except Error as error:
+        print(f"{browser} could not draw {report}: {error}", file=sys.stderr)
+        return 1
     for picture in pictures:
         print(f"{picture.path} is drawn")
     return 0
 
 
-def run(folder: Path) -> Path:
+def run() -> Path:
     """Run what the pictures show; where the report lies. Its broken implementation makes pytest end with 1."""
     chosen = [f"--impl={impl}" for impl in IMPLS] + [f"--claim={claim}" for claim in CLAIMS]
-    command = [sys.executable, "-m", "pytest", "-q", "-n", "4", *chosen, f"--report={folder}"]
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "4", *chosen, f"--report={FOLDER}"]
     subprocess.run(command, cwd=ROOT, check=False)
-    return folder / "report.html"
+    return ROOT / FOLDER / "report.html"
 
 
 def draw(browser: str, report: Path, pictures: tuple[Picture, ...]) -> None:

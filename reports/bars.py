@@ -88,7 +88,7 @@ def _rows(report: Report) -> Iterable[_Row]:
 
 def _picture(label: str, rows: list[_Row]) -> Picture:
     impls = list(dict.fromkeys(row.impl for row in rows))
-    groups = list(dict.fromkeys(row.group for row in rows))
+    groups = sorted({row.group for row in rows})
     places = sorted(
         {(groups.index(row.group), row.x) for row in rows}, key=lambda place: (place[0], len(place[1]), place)
     )

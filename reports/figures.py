@@ -30,14 +30,14 @@ class _Kind:
 
 _KINDS = (
     _Kind(name="bytes", plots=("ring-bytes", "tree-bytes"), shape=plot.Shape(y=Kind.BYTES)),
+    _Kind(name="divergence", plots=("spread",), shape=plot.Shape()),
     _Kind(name="crossover", plots=("ring-time", "tree-time"), shape=plot.Shape(x=Kind.LOG, y=Kind.LOG, straight=True)),
     _Kind(name="bubble", plots=("bubble-share",), shape=plot.Shape(y=Kind.SHARE)),
-    _Kind(name="divergence", plots=("spread",), shape=plot.Shape()),
 )
 
 
 def figures(report: Report) -> list[Figure]:
     """All pictures that the report's results have data for."""
     found = [Figure(name=kind.name, plots=tuple(plot.pictures(report, kind.plots, kind.shape))) for kind in _KINDS]
-    found.insert(2, Figure(name="memory", bars=tuple(bars.pictures(report))))
+    found.insert(3, Figure(name="memory", bars=tuple(bars.pictures(report))))
     return [figure for figure in found if figure.plots or figure.bars]

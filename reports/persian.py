@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 _DIGITS = str.maketrans("0123456789,.", "۰۱۲۳۴۵۶۷۸۹٬٫")
 # ASCII (and the signs of formulas) from a letter, digit or bracket on, over single spaces.
-_LATIN = re.compile(r"[A-Za-z0-9_(\[][\x21-\x7e×−·≤≥≠]*(?: [\x21-\x7e×−·≤≥≠]+)*")
+_LATIN = re.compile(r"[A-Za-z0-9_(\[][\x21-\x7e×−·≤≥≠⌈⌉₂]*(?: [\x21-\x7e×−·≤≥≠⌈⌉₂]+)*")
 _LONG = 32
 _CLOSING = {"(": ")", "[": "]"}
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from conformance.checks import Judge, Subject
 from conformance.choose.advice_programs import ask, asks_for
-from conformance.choose.configurations import Configuration
+from conformance.choose.configurations import Configuration, shared
 from conformance.verdict import Witness
 
 Advice = Mapping[str, Any]
@@ -64,6 +64,21 @@ def is_replicated(advice: Advice) -> bool:
 def is_piped(advice: Advice) -> bool:
     """Whether a pipeline is advised, of a degree that may be unknown."""
     return bool(advice["pp"] is None or advice["pp"] > 1)
+
+
+def impossible(given: Configuration, advice: Advice | None) -> str:
+    """Why the devices cannot do as advised, if the model is cut up; empty where they can, or no degree is said."""
+    if advice is None or advice["tp"] is None or advice["pp"] is None or is_replicated(advice):
+        return ""
+    cut, size = advice["tp"] * advice["pp"], given["world_size"]
+    if not (advice["tp"] >= 1 and advice["pp"] >= 1 and cut * max(1, advice["dp"]) <= size):
+        return f"there are {size} devices"
+    if advice["pp"] > given["num_layers"]:
+        return f"there are {given['num_layers']} layers, less than stages"
+    held = shared(advice["stage"], size / cut) * given["num_parameters"] / cut
+    if held > given["device_bytes"]:
+        return f"the states alone take {held / given['device_bytes']:.2f} devices' memory"
+    return ""
 
 
 def told(advice: Advice | None) -> str:

@@ -12,7 +12,7 @@ from conformance.choose.configurations import (
     slow_between_nodes,
     thin_layers,
 )
-from conformance.choose.judging import Advice, is_piped, judge_each
+from conformance.choose.judging import Advice, impossible, is_piped, judge_each
 from impls.reference.network.links import Cluster, Link
 from impls.reference.network.steps import Layout, Workload, boundary_s, compute_s, step_time
 
@@ -29,7 +29,7 @@ def test_tensor_parallel_groups_stay_in_a_node(subject: Subject, judge: Judge) -
             judge.not_provided("it advises tensor parallelism and says no degree")
         if advice["tp"] > given["ranks_per_node"]:
             return f"a group of {advice['tp']} spans nodes, and smaller ones would fit"
-        return ""
+        return impossible(given, advice)
 
     judge_each(
         subject,
@@ -44,13 +44,18 @@ def test_tensor_parallel_groups_stay_in_a_node(subject: Subject, judge: Judge) -
 
 @claim("choose.pipeline", provides=ADVISE)
 def test_little_bandwidth_between_nodes_is_enough_for_a_pipeline(subject: Subject, judge: Judge) -> None:
+    def fault(given: Configuration, advice: Advice | None) -> str:
+        if advice is None or not is_piped(advice):
+            return "no pipeline, over links of 10 Gb/s"
+        return impossible(given, advice)
+
     given = draw(slow_between_nodes, judge.seed, 12)
     assert min(map(gain, given)) >= CLEARLY, "a pipeline is not clearly quicker in all of these configurations"
     judge_each(
         subject,
         judge,
         given,
-        lambda _, advice: "" if advice is not None and is_piped(advice) else "no pipeline, over links of 10 Gb/s",
+        fault,
         condition="nothing whole fits on a device, a boundary's activation takes less time than a stage's computation, "
         f"and all else takes {CLEARLY:g} times as long per token",
         expected="a pipeline between nodes",

@@ -32,6 +32,11 @@ class Fallen(Boards):
         }
         self._ends[rank] = {"status": 1, "report": self._report(rank, raised=raised, operations=operations)}
 
+    def named(self, rank: int, kind: str) -> None:
+        """A rank's end by an exception that came out of its last operation, which Python waited for."""
+        self.raised(rank)
+        self._ends[rank]["report"]["raised"]["operation"] = {"kind": kind, "group": "default", "seq": 0, "where": ""}
+
     def died(self, rank: int, signal: int) -> None:
         """A rank's end by a signal: it leaves no report."""
         self._ends[rank] = {"status": -signal, "report": None}
@@ -41,11 +46,11 @@ class Fallen(Boards):
         asked = {"status": status, "call": "sys.exit", "where": where}
         self._ends[rank] = {"status": None, "report": self._report(rank, exit=asked)}
 
-    def alive(self, rank: int, stack: str, handling: Any = None) -> None:
+    def alive(self, rank: int, stack: str, **errors: Any) -> None:
         """A rank that the doctor had to end."""
         self._ends[rank] = {
             **{"status": None, "ended_by_doctor": True, "stack": stack},
-            "report": self._report(rank, finished=False, handling=handling),
+            "report": self._report(rank, finished=False, **errors),
         }
 
     def evidence(self) -> Evidence:
@@ -75,6 +80,7 @@ class Fallen(Boards):
         account = {"operations": {}, "bytes": {}, "wire_bytes": 0, "waited_ns": 0, "last_issued_ns": 0}
         return {
             **{"rank": rank, "world_size": len(self.all), "operations": [], "account": account, "parameters": []},
-            **{"raised": None, "exit": None, "handling": None, "finished": True, "at_ns": 0, "clock": None},
+            **{"raised": None, "exit": None, "handling": None, "thread_error": None, "finished": True, "at_ns": 0},
+            "clock": None,
             **fields,
         }

@@ -163,6 +163,11 @@ def test_a_download_that_times_out_is_an_error_of_its_own() -> None:
     assert not failures.has_lost_a_peer(_raised("DataLoader timed out", "/site/torch/utils/data/dataloader.py"))
 
 
+def test_memory_that_torch_cannot_allocate_is_no_mismatch() -> None:
+    assert entries.for_exception("RuntimeError", "[enforce fail at alloc_cpu.cpp:127] err == 0")[0] != "shapes-differ"
+    assert entries.for_exception("RuntimeError", "[enforce fail at /a/gloo/pair.cc:456] op.x")[0] == "shapes-differ"
+
+
 def test_who_wraps_a_lost_connection_in_an_error_of_its_own_has_lost_a_peer() -> None:
     wrapped = _raised("training failed", "/home/me/train.py", _raised(LOST))
     assert failures.has_lost_a_peer(wrapped)

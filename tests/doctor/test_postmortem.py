@@ -62,6 +62,7 @@ def test_ranks_that_parted_in_silence_and_broke_later_are_told_where_they_parted
     cause = _cause(fallen)
     assert (cause.ranks, cause.where) == ((0,), SAVE)
     assert "rank 0 called broadcast" in cause.sentence
+    assert cause.entries[0] == "collective-in-a-branch"
 
 
 def test_of_two_ranks_the_one_that_calls_from_a_line_of_its_own_is_to_blame(tmp_path: Path) -> None:
@@ -174,6 +175,47 @@ def test_a_rank_that_waits_in_the_wake_of_an_error_is_told_with_the_error(tmp_pa
     cause = _cause(fallen)
     assert (cause.ranks, cause.where) == ((1,), SAVE)
     assert cause.details == ("rank 1 is there while it handles ValueError at mine/data.py:7: a broken sample",)
+
+
+def test_a_rank_whose_feeding_thread_has_failed_is_told_with_that_error(tmp_path: Path) -> None:
+    fallen = Fallen(tmp_path, 3)
+    for rank in (0, 1):
+        fallen.issue(rank, "all_reduce", where=BACKWARD)
+        fallen.raised(rank)
+    error = {"type": "OSError", "text": "disk full", "file": "/home/me/mine/data.py", "line": 9}
+    fallen.alive(2, STACK, thread_error=error)
+    assert _cause(fallen).details[0] == "a thread of rank 2 had ended with OSError at mine/data.py:9: disk full"
+    assert _cause(fallen).entries == ("exception-on-one-rank",)
+
+
+def test_ranks_that_still_wait_for_one_that_is_gone_are_told_though_nothing_broke(tmp_path: Path) -> None:
+    fallen = Fallen(tmp_path, 3)
+    for rank in (0, 2):
+        fallen.issue(rank, "new_group", group="rendezvous", where=BACKWARD, waits=True)
+        fallen.alive(rank, STACK)
+    fallen.exits(1, 5, "mine/train.py:3")
+
+    cause = _cause(fallen)
+    assert (cause.kind, cause.ranks, cause.where) == (Kind.LEFT, (1,), "mine/train.py:3")
+    assert "init_process_group" in cause.sentence
+    assert cause.entries == ("exception-on-one-rank",)
+
+
+def test_other_roots_are_not_about_shapes(tmp_path: Path) -> None:
+    fallen = Fallen(tmp_path, 3)
+    for rank in range(3):
+        fallen.issue(rank, "broadcast", where=SAVE, root=2 if rank == 2 else 0)
+        fallen.raised(rank)
+    assert (_cause(fallen).ranks, "shapes-differ" in _cause(fallen).entries) == ((2,), False)
+
+
+def test_in_a_circle_of_a_message_and_a_collective_the_message_is_to_blame(tmp_path: Path) -> None:
+    fallen = Fallen(tmp_path, 2)
+    fallen.issue(0, "barrier", where=SAVE)
+    fallen.issue(1, "recv", peer=0, where=LOG)
+    fallen.raised(0)
+    fallen.named(1, "recv")
+    assert (_cause(fallen).ranks, _cause(fallen).where) == ((1,), LOG)
 
 
 LOST_LATER = "Connection reset by peer"

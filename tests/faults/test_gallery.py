@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +16,7 @@ from fixtures.faults.scenario import Scenario, Words
 from impls.contract import ENTRIES
 
 SCENARIOS = find()
+ROOT = Path(__file__).resolve().parents[2]
 PERSIAN = re.compile("[\u0600-\u06ff]")
 OF_THE_CHEATSHEET = {
     *("missing-broadcast", "shared-shuffle-seed", "unused-parameter-deadlock", "slow-accumulation"),
@@ -51,3 +55,10 @@ def test_texts_can_be_read_without_importing_the_programs() -> None:
     assert set(read) == set(SCENARIOS)
     for name, scenario in SCENARIOS.items():
         assert read[name].symptom == {"en": scenario.symptom.en, "fa": scenario.symptom.fa}
+
+
+def test_the_command_line_knows_the_same_scenarios_without_importing_torch() -> None:
+    asked = "import sys; from conformance import scenarios; print(*scenarios.ids()); assert 'torch' not in sys.modules"
+    done = subprocess.run([sys.executable, "-c", asked], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == list(SCENARIOS)

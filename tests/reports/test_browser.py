@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,24 +17,6 @@ from tests.reports import sample
 from tests.reports.conftest import needs_chromium
 
 pytestmark = needs_chromium
-
-
-@pytest.fixture
-def page(browser: Browser, address: str) -> Iterator[Page]:
-    """The opened page; whatever it complains about or asks the network for is a failure."""
-    context = browser.new_context(viewport={"width": 1280, "height": 900}, locale="en-US")
-    page = context.new_page()
-    complaints: list[str] = []
-    requests: list[str] = []
-    page.on("console", lambda message: complaints.append(message.text))
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("request", lambda request: requests.append(request.url))
-    page.goto(address)
-    yield page
-    assert complaints == []
-    assert [url for url in requests if not url.startswith(("file:", "data:"))] == []
-    assert len([url for url in requests if url.startswith("file:")]) == 1
-    context.close()
 
 
 def test_the_matrix_has_a_row_for_each_claim_and_a_column_for_each_implementation(page: Page) -> None:
@@ -150,89 +131,6 @@ def test_a_link_to_a_claim_opens_its_card_also_when_a_filter_hides_it(page: Page
     expect(page.locator('[id="claim-collectives.ring.bytes"]')).to_be_visible()
 
 
-def test_searching_finds_by_id_and_by_either_language(page: Page) -> None:
-    rows = page.locator(".matrix tr.row:visible")
-    page.keyboard.press("/")
-    page.keyboard.type("ring.bytes")
-    expect(rows).to_have_count(1)
-    expect(page.locator("#shown")).to_have_text(f"1 of {len(sample.CLAIMS)} claims shown")
-    page.fill("#search", "پارامترهای آغازين")  # with an Arabic yeh
-    expect(rows).to_have_count(1)
-    page.fill("#search", "nothing like this")
-    expect(rows).to_have_count(0)
-    expect(page.locator("#nothing")).to_be_visible()
-    page.click("#clear")
-    expect(page.locator("#shown")).to_have_text(f"{len(sample.CLAIMS)} of {len(sample.CLAIMS)} claims shown")
-
-
-def test_filters_narrow_the_rows_and_work_together(page: Page) -> None:
-    rows = page.locator(".matrix tr.row:visible")
-    page.select_option("#section", "loop")
-    expect(rows).to_have_count(4)
-    page.click('.pick[data-verdict="hangs"]')
-    expect(rows).to_have_count(1)
-    page.click('.pick[data-verdict="crashes"]')
-    expect(rows).to_have_count(2)
-    page.select_option("#tier", "contract")
-    expect(rows).to_have_count(0)
-    page.click("#clear")
-    page.select_option("#truth", "corrected")
-    expect(rows).to_have_count(1)
-
-
-def test_the_address_keeps_the_filters(browser: Browser, page: Page, address: str) -> None:
-    page.fill("#search", "rank")
-    page.select_option("#section", "loop")
-    page.select_option("#impl", "mine")
-    page.click('.pick[data-verdict="hangs"]')
-    page.click('.pick[data-verdict="crashes"]')
-    shown = page.locator("#shown").text_content()
-    kept = page.evaluate("location.href")
-    assert kept == f"{address}?q=rank&section=loop&impl=mine&verdict=hangs%2Ccrashes"
-    again = browser.new_page(locale="en-US")
-    again.goto(f"{kept}#claim-loop.construct-broadcast")
-    expect(again.locator("#shown")).to_have_text(str(shown))
-    expect(again.locator("#impl")).to_have_value("mine")
-    expect(again.locator('.pick[data-verdict="hangs"]')).to_have_attribute("aria-pressed", "true")
-    again.close()
-    page.click("#clear")
-    page.wait_for_function("location.search === ''")
-
-
-def test_an_address_of_another_reports_filters_is_no_trap(browser: Browser, address: str) -> None:
-    page = browser.new_page(locale="en-US")
-    page.goto(f"{address}?section=nowhere&impl=nobody&verdict=none&tier=x&changed=1&lang=xx&theme=pink")
-    expect(page.locator("#shown")).to_have_text(f"{len(sample.CLAIMS)} of {len(sample.CLAIMS)} claims shown")
-    page.close()
-
-
-def test_one_implementation_can_be_looked_at_alone(page: Page) -> None:
-    rows = page.locator(".matrix tr.row:visible")
-    page.select_option("#impl", "torch")
-    page.click('.pick[data-verdict="hangs"]')
-    expect(rows).to_have_count(0)
-    page.select_option("#impl", "mine")
-    expect(rows).to_have_count(1)
-    faded = page.locator(".row:visible .cell[data-impl=torch] .chip.aside")
-    assert faded.count() == page.locator(".row:visible .cell[data-impl=torch] .chip").count() > 0
-
-
-def test_what_changed_since_the_baseline_can_be_looked_at_alone(browser: Browser, page: Page, tmp_path: Path) -> None:
-    expect(page.locator("#changed")).to_have_count(0)
-    report = build.build(sample.record())
-    for result in report["results"]:
-        result["before"] = "holds"
-    path = tmp_path / "report.html"
-    path.write_text(html.render(report), encoding="utf-8")
-    page = browser.new_page(locale="en-US")
-    page.goto(f"{path.as_uri()}?impl=reference&section=collectives")
-    rows = page.locator(".matrix tr.row:visible")
-    expect(rows).to_have_count(6)
-    page.click("#changed")
-    expect(rows).to_have_count(1)  # the one without a check, which the made-up baseline has as holding
-    page.close()
-
-
 def test_the_first_thing_to_mend_leads_to_its_card(page: Page) -> None:
     first = page.locator("#start li", has_text="mine")
     expect(first.locator(".behind .en")).to_have_text("1 claim waits behind it.")
@@ -247,17 +145,6 @@ def test_the_page_says_first_what_was_run(page: Page) -> None:
     for fact in ("2.13.0+cpu", "gloo", "3.11.9", "20240229", "41.7 s", *hashes):
         expect(header).to_contain_text(fact)
     expect(header.locator(".command code")).to_have_text(str(sample.record().run["command"]))
-
-
-def test_what_is_not_run_is_named_and_found(page: Page) -> None:
-    page.click(".not-run a")
-    expect(page.locator(".matrix tr.row:visible")).to_have_count(5)
-    expect(page.locator('.pick[data-verdict="not-checked"]')).to_have_attribute("aria-pressed", "true")
-
-
-def test_a_filter_shows_rows_of_folded_sections(page: Page) -> None:
-    page.fill("#search", "memory.adam")
-    expect(page.locator('[data-section="memory"] .row')).to_be_visible()
 
 
 def test_the_language_turns_the_page_around(page: Page) -> None:
@@ -431,6 +318,10 @@ def test_many_implementations_scroll_in_their_own_box(browser: Browser, tmp_path
     page.goto(path.as_uri())
     expect(page.locator(".matrix thead th.impl")).to_have_count(23)
     assert page.evaluate("document.documentElement.scrollWidth") == 1000
+    head, section = (page.locator(part).first.bounding_box() for part in (".matrix thead th", ".section-row th"))
+    assert head is not None
+    assert section is not None
+    assert head["y"] + head["height"] <= section["y"] + 1  # it lies over no row
     page.close()
 
 

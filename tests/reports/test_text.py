@@ -54,10 +54,16 @@ def test_numbers_take_persian_digits() -> None:
         ("برای (N=2 یا بیشتر)", "N=2"),
         ("خط 3.", "3"),
         ("با torch.manual_seed(seed + rank) برای هر رتبه", "torch.manual_seed(seed + rank)"),
+        ("درخت: حداکثر T⌈log₂ N⌉", "T⌈log₂ N⌉"),
     ],
 )
 def test_a_formula_in_a_persian_sentence_keeps_its_direction(text: str, run: str) -> None:
     assert f'<bdi dir="ltr">{run}</bdi>' in isolated(text)
+
+
+def test_a_long_run_may_be_broken_and_a_formula_may_not() -> None:
+    code = "dist.all_reduce(gradient, op=dist.ReduceOp.SUM)"
+    assert f'<bdi dir="ltr" class="long">{code}</bdi>' in isolated(f"فراخوانی {code} است.")
 
 
 def test_isolating_escapes_html() -> None:

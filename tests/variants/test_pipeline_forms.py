@@ -18,7 +18,7 @@ pytestmark = pytest.mark.timeout(600)  # one run over five implementations
 ROOT = Path(__file__).resolve().parents[2]
 CHECKS = [
     f"conformance/pipeline/test_{name}.py"
-    for name in ("equivalence", "equivalence_stages", "order", "split", "live_activations")
+    for name in ("equivalence", "equivalence_stages", "order", "split", "live_activations", "measured")
 ]
 EQUAL, ORDER, MEMORY, SPLIT = (f"pipeline.{what}" for what in ("equivalence", "order", "1f1b.memory", "zb.split"))
 HOLDS = {
