@@ -18,7 +18,7 @@ from typing import Any
 
 from conformance import points
 from conformance.checks import Description
-from conformance.collect import SUITE
+from conformance.options import SUITE
 from conformance.journal import Gathered, Planned
 from conformance.options import Chosen
 from conformance.reproduce import scripts

@@ -21,7 +21,7 @@ LISTED = 25  # broken claims; more are counted
 STARTS = 3  # implementations
 LENGTH = 300  # characters of one text
 _MARKS = re.compile(r"[\\`*_{}\[\]<>#|~$&]")
-_SIGNS = {True: "🔴", False: "🟢"}  # something is in red, or nothing
+_RED, _GREEN, _WHITE = "🔴", "🟢", "⚪"  # something is in red, nothing is, nothing was decided
 
 
 def render(report: Report) -> str:
@@ -47,8 +47,10 @@ def code(text: object, *, in_table: bool = False) -> str:
 def _head(report: Report) -> Iterator[str]:
     red = sum(result["verdict"] in score.ALARMING for result in report["results"])
     about = [info["name"] for info in score.implementations(report)] or [score.SUITE]
-    told = f"{red:,} {'case' if red == 1 else 'cases'} in red" if red else "nothing in red"
-    yield f"### {_SIGNS[bool(red)]} Lockstep: {', '.join(map(code, about))}: {told}"
+    told, sign = (f"{red:,} {'case' if red == 1 else 'cases'} in red", _RED) if red else ("nothing in red", _GREEN)
+    if not red and not score.is_decided(report):
+        told, sign = "nothing decided", _WHITE
+    yield f"### {sign} Lockstep: {', '.join(map(code, about))}: {told}"
 
 
 def _table(report: Report) -> Iterator[str]:

@@ -18,14 +18,14 @@ def test_searching_finds_by_id_and_by_either_language(page: Page) -> None:
     page.keyboard.press("/")
     page.keyboard.type("ring.bytes")
     expect(rows).to_have_count(1)
-    expect(page.locator("#shown")).to_have_text(f"1 of {len(sample.CLAIMS)} claims shown")
+    expect(page.locator("#shown")).to_have_text(f"1 of {len(sample.CLAIMS)} rows shown")
     page.fill("#search", "پارامترهای آغازين")  # with an Arabic yeh
     expect(rows).to_have_count(1)
     page.fill("#search", "nothing like this")
     expect(rows).to_have_count(0)
     expect(page.locator("#nothing")).to_be_visible()
     page.click("#clear")
-    expect(page.locator("#shown")).to_have_text(f"{len(sample.CLAIMS)} of {len(sample.CLAIMS)} claims shown")
+    expect(page.locator("#shown")).to_have_text(f"{len(sample.CLAIMS)} of {len(sample.CLAIMS)} rows shown")
 
 
 def test_filters_narrow_the_rows_and_work_together(page: Page) -> None:
@@ -65,7 +65,7 @@ def test_the_address_keeps_the_filters(browser: Browser, page: Page, address: st
 def test_an_address_of_another_reports_filters_is_no_trap(browser: Browser, address: str) -> None:
     page = browser.new_page(locale="en-US")
     page.goto(f"{address}?section=nowhere&impl=nobody&verdict=none&tier=x&changed=1&lang=xx&theme=pink")
-    expect(page.locator("#shown")).to_have_text(f"{len(sample.CLAIMS)} of {len(sample.CLAIMS)} claims shown")
+    expect(page.locator("#shown")).to_have_text(f"{len(sample.CLAIMS)} of {len(sample.CLAIMS)} rows shown")
     page.close()
 
 
