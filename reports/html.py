@@ -21,6 +21,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from conformance.verdict import Verdict
 from reports import figures, gantt, lanes, pack, plot, rows, score, start, stories, waits
 from reports.persian import digits, isolated
 
@@ -66,6 +67,7 @@ def render(report: Report) -> str:
         starts=start.starts(report),
         many_starts=MANY_STARTS,
         decided=score.is_decided(report),
+        lost=sum(result["verdict"] == Verdict.LOST.value for result in report["results"]),
         not_run=rows.not_run(sections),
         blocked=rows.blocked(sections),
         many_broken=rows.MANY_BROKEN,
