@@ -18,9 +18,8 @@ from typing import Any
 
 from conformance import points
 from conformance.checks import Description
-from conformance.options import SUITE
 from conformance.journal import Gathered, Planned
-from conformance.options import Chosen
+from conformance.options import SUITE, Chosen
 from conformance.reproduce import scripts
 from conformance.rubric import Rubric
 from conformance.ruling import STALE
