@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import pytest
 
 from conformance import points
-from conformance.collect import SUITE
 from conformance.last_words import telling
+from conformance.options import SUITE
 from conformance.verdict import Record, Result, ScenarioStory, Tier, Verdict
 from impls.contract import ENTRIES
 
