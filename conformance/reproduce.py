@@ -1,42 +1,35 @@
-"""A script for a broken claim that shows the fault without Lockstep: plain torch.distributed, thirty lines at most.
+"""A script for a broken claim that shows the fault without Lockstep: thirty lines at most, plain torch or plain Python.
 
-It loads the hand-in by its path, starts as many processes as the broken case had, and prints what is expected and what
-came out. It shows the plainest use of the function that the case is about; a fault that needs more than that (an odd
-dtype, a strided tensor, a hang) has no script. The templates are in ``scripts/``.
+It loads the hand-in by its path, calls it as plainly as the claim allows, prints what is expected and what came out,
+and ends with 1 when something is wrong. Where ranks are needed it starts as many as the broken case had, and names
+those that do not come back. The texts are in ``scripts/``, and ``scripts/table.toml`` says which is for which claim; a
+fault that needs more than plain use (an odd dtype, a strided tensor) has no script.
 """
 
 from __future__ import annotations
 
+import ast
 import functools
 import re
 import string
+import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from conformance.checks import Description
 from conformance.verdict import Result, Verdict
 
 HOME = Path(__file__).parent / "scripts"
 DEFAULT_NUM_RANKS = 3
-_SUM = "sum(inputs)"
-_PART = "sum(inputs).tensor_split(N)[rank]"
-_EXPECTED = {
-    **dict.fromkeys(("ring_allreduce", "tree_allreduce", "all_reduce"), _SUM),
-    **dict.fromkeys(("ring_allgather", "all_gather"), "torch.cat(inputs)"),
-    **dict.fromkeys(("ring_reduce_scatter", "reduce_scatter"), _PART),
-    **dict.fromkeys(("tree_broadcast", "broadcast"), "inputs[N - 1]"),
-}
-_TEMPLATES = {
-    **dict.fromkeys(_EXPECTED, "collectives"),
-    "DataParallel": "data_parallel",
-    "ShardedOptimizer": "sharded_optimizer",
-    "fully_shard": "fully_shard",
-}
-# Claims about values: what these functions return or leave behind, and not how.
-_CLAIMS = re.compile(
-    r"collectives\.values\..*|loop\.(mean|construct-broadcast|step)|zero\.equivalence|faq\.mean-not-sum"
+_PLAIN = "itertools, os, runpy, sys"
+_RANKS = "copy, multiprocessing, os, runpy, sys, tempfile, time, torch, torch.distributed as dist"
+_FINISH = (
+    *("finish_gradient_synchronization", "sync_gradients", "sync_grads", "reduce_gradients"),
+    *("synchronize", "finish"),
 )
-_FOUND = re.compile(r"(?P<name>\w+) \((?P<file>[^():]+):\d+\)")
+_FOUND = re.compile(r"(?P<name>\w+) \((?P<file>[^():]+):(?P<line>\d+)\)")
+_SCHEDULE = re.compile(r"\b(gpipe|1f1b|zb_h1|zb_h2)\b")
 
 
 def script(result: Result, asks: Sequence[str], description: Description | None) -> str | None:
@@ -44,14 +37,15 @@ def script(result: Result, asks: Sequence[str], description: Description | None)
 
     ``asks`` are the names of the contract that the case needs, ``description`` says where the hand-in has them.
     """
-    if result.verdict is not Verdict.VIOLATED or description is None or not _CLAIMS.fullmatch(result.claim):
+    if not result.verdict.is_broken or description is None:
         return None
-    names = [name for asked in reversed(asks) for name in asked.split("|") if name in _TEMPLATES]
-    for name in names:
+    for name in (name for asked in reversed(asks) for name in asked.split("|")):
         found = _FOUND.fullmatch(description.spellings.get(name, ""))
-        path = found and _file(Path(description.path), found["file"])
-        if found and path:
-            return _filled(name, result, found["name"], path)
+        path = found and _file(Path(description.path), found)
+        entry = _entry(result, name)
+        words = _words(description.bindings.get(name, {}))
+        if found and path and entry is not None and words.keys() >= set(entry.get("needs", ())):
+            return _filled(entry, name, result, found["name"], path, words)
     return None
 
 
@@ -75,26 +69,78 @@ def _plainness(result: Result) -> tuple[int, int, str]:
     return ("core", "contract", "exotic").index(result.tier), abs(size - DEFAULT_NUM_RANKS), result.case
 
 
-def _filled(name: str, result: Result, spelling: str, path: Path) -> str:
-    size = result.data.get("world_size", DEFAULT_NUM_RANKS)
+@functools.cache
+def _table() -> tuple[dict[str, Any], ...]:
+    return tuple(tomllib.loads((HOME / "table.toml").read_text(encoding="utf-8"))["script"])
+
+
+def _entry(result: Result, name: str) -> dict[str, Any] | None:
+    """The line of the table for a claim and a name of the contract, with what is said of this name alone."""
+    for entry in _table():
+        if not re.fullmatch(entry["claims"], result.claim) or name not in entry["functions"]:
+            continue
+        can_show = entry.get("ranks") or result.verdict is not Verdict.HANGS  # only ranks have a limit
+        if can_show and re.search(entry.get("cases", ""), result.case):
+            return {**entry, **entry["functions"][name]}
+    return None
+
+
+def _words(bindings: Mapping[str, str]) -> dict[str, str]:
+    """By name of the contract, what the hand-in calls the parameter; what goes into its ``**kwargs`` keeps its name."""
+    words: dict[str, str] = {}
+    for parameter, given in bindings.items():
+        words |= {key: key for key in ast.literal_eval(given)} if given.startswith("{") else {given: parameter}
+    return words | ({"lr": "lr"} if "optimizer_cls" in words else {})  # options go where the class goes
+
+
+def _filled(
+    entry: Mapping[str, Any], name: str, result: Result, spelling: str, path: Path, words: Mapping[str, str]
+) -> str:
+    ranks = entry.get("ranks", False)
+    size = max(result.data.get("world_size", DEFAULT_NUM_RANKS), entry.get("least", 2))
+    schedule = _SCHEDULE.search(result.case)
+    about = f"{result.claim}: {spelling} of {path.name}" + f" on {size} ranks" * ranks
     values = {
-        "about": f"{result.claim}: {spelling} of {path.name} on {size} ranks".replace("\\", "/").replace('"', "'"),
+        **entry,
+        "about": about.replace("\\", "/").replace('"', "'"),
+        "imports": _RANKS if ranks else _PLAIN,
         "path": repr(str(path)),
         "name": repr(spelling),
+        "called": spelling,
         "num_ranks": size,
         "length": f"{2 * size + 1}.0",
-        "expected": _EXPECTED.get(name, ""),
+        "finish": repr(_FINISH),
+        "schedule": schedule[1] if schedule else "1f1b",
     }
-    return _template("head").substitute(values) + _template(_TEMPLATES[name]).substitute(values)
+    parts = ["head", *["head_ranks"] * ranks, *entry["parts"], "tail_ranks" if ranks else "tail"]
+    return _called(string.Template("".join(map(_text, parts))).substitute(values), words)
+
+
+def _called(text: str, words: Mapping[str, str]) -> str:
+    """The script with every call of ``ours`` reduced to the arguments that the hand-in takes, under its own names."""
+    lines = text.splitlines(keepends=True)
+    calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
+    for call in [call for call in calls if isinstance(call.func, ast.Name) and call.func.id == "ours"]:
+        given = [(word.arg or "", ast.unparse(word.value)) for word in call.keywords]
+        arguments = ", ".join(f"{words[key]}={value}" for key, value in given if key in words)
+        row = call.lineno - 1
+        line = lines[row].encode()
+        lines[row] = (line[: call.col_offset] + f"ours({arguments})".encode() + line[call.end_col_offset :]).decode()
+    return "".join(lines)
 
 
 @functools.cache
-def _template(name: str) -> string.Template:
-    return string.Template((HOME / f"{name}.txt").read_text(encoding="utf-8"))
+def _text(name: str) -> str:
+    return (HOME / f"{name}.txt").read_text(encoding="utf-8")
 
 
-def _file(path: Path, name: str) -> Path | None:
+def _file(path: Path, found: re.Match[str]) -> Path | None:
     """The file of a hand-in in which a name is defined; None for what it takes from elsewhere."""
     if path.is_file():
-        return path if path.name == name else None
-    return path / name if (path / name).is_file() else None
+        return path if path.name == found["file"] else None
+    return next((file for file in sorted(path.rglob(found["file"])) if _defines(file, found)), None)
+
+
+def _defines(file: Path, found: re.Match[str]) -> bool:
+    lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+    return found["name"] in "".join(lines[int(found["line"]) - 1 : int(found["line"])])
