@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
 import sys
@@ -73,9 +74,12 @@ for path in [*sys.argv[1:], *[None] * 3]:
 """
 
 
+_load = functools.cache(load)
+
+
 def _script(name: str, claim: str, of: str, size: int) -> str:
     """For a mutant, or for the reference."""
-    impl = load(name if name == "reference" else f"mutants/{name}")
+    impl = _load(name if name == "reference" else f"mutants/{name}")
     places = {key: where for block in impl.blocks for key, where in impl.provides(block).items()}
     is_mutant = name != "reference"
     result = Result(
