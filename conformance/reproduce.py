@@ -22,6 +22,7 @@ from conformance.verdict import Result, Verdict
 
 HOME = Path(__file__).parent / "scripts"
 DEFAULT_NUM_RANKS = 3
+HANG_S, PATIENCE_S = 10, 100  # how long ranks are waited for: those that hung, and those that are to say what is wrong
 _PLAIN = "itertools, os, runpy, sys"
 _RANKS = "copy, multiprocessing, os, runpy, sys, tempfile, time, torch, torch.distributed as dist"
 _FINISH = (
@@ -44,7 +45,7 @@ def script(result: Result, asks: Sequence[str], description: Description | None)
         path = found and _file(Path(description.path), found)
         entry = _entry(result, name)
         words = _words(description.bindings.get(name, {}))
-        if found and path and entry is not None and words.keys() >= set(entry.get("needs", ())):
+        if found and path and entry is not None and _can_be_called(entry, words):
             return _filled(entry, name, result, found["name"], path, words)
     return None
 
@@ -85,6 +86,13 @@ def _entry(result: Result, name: str) -> dict[str, Any] | None:
     return None
 
 
+def _can_be_called(entry: Mapping[str, Any], words: Mapping[str, str]) -> bool:
+    """Whether what the function takes is what the script has to give."""
+    return (
+        bool(words) and words.keys() >= set(entry.get("needs", ())) and words.keys().isdisjoint(entry.get("never", ()))
+    )
+
+
 def _words(bindings: Mapping[str, str]) -> dict[str, str]:
     """By name of the contract, what the hand-in calls the parameter; what goes into its ``**kwargs`` keeps its name."""
     words: dict[str, str] = {}
@@ -103,11 +111,12 @@ def _filled(
     values = {
         **entry,
         "about": about.replace("\\", "/").replace('"', "'"),
-        "imports": _RANKS if ranks else _PLAIN,
+        "imports": (_RANKS if ranks else _PLAIN) + ", torch._dynamo" * entry.get("warm", False),
         "path": repr(str(path)),
         "name": repr(spelling),
         "called": spelling,
         "num_ranks": size,
+        "limit_s": HANG_S if result.verdict is Verdict.HANGS else PATIENCE_S,
         "length": f"{2 * size + 1}.0",
         "finish": repr(_FINISH),
         "schedule": schedule[1] if schedule else "1f1b",

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from fixtures.faults.__main__ import main
 from fixtures.faults.finding import MAX_ENTRIES, entries, likely
 from fixtures.faults.vocabulary import SAID, SAME, SAYS_NOTHING
 
+ROOT = Path(__file__).resolve().parents[2]
 TYPED = [  # as people type them: the entry comes first or second
     ("NCCL watchdog timeout", "exception-on-one-rank"),
     ("exitcode -6", "shapes-differ"),
@@ -144,3 +151,12 @@ def test_without_a_question_all_are_listed(capsys: pytest.CaptureFixture[str]) -
     said = capsys.readouterr().out
     assert "uneven-batches" in said
     assert "shared-shuffle-seed" in said
+
+
+def test_list_into_a_pipe_that_is_closed_ends_without_a_word():
+    read, write = os.pipe()
+    os.close(read)  # as `| head` does it, before the first line
+    with os.fdopen(write, "wb") as closed:
+        command = [sys.executable, "-m", "fixtures.faults"]
+        ended = subprocess.run(command, stdout=closed, stderr=subprocess.PIPE, cwd=ROOT, check=False)
+    assert (ended.returncode, ended.stderr) == (-signal.SIGPIPE, b"")
