@@ -38,7 +38,7 @@ def grading_of_the_reference() -> Iterator[Ratio]:
         value=alone / side_by_side,
         unit="x faster",
         against=f"one job, on {os.cpu_count()} cores",
-        target=">= 1.2",
+        target=">= 1.1",
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import os
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -124,7 +125,7 @@ def _check(item: pytest.Item, choice: Choice, config: pytest.Config) -> Check | 
     scenario = item.get_closest_marker("scenario")
     impl = _name(chosen) if "subject" in names else SUITE
     seed, profile = (config.getoption(name, None) for name in ("--hypothesis-seed", "--hypothesis-profile"))
-    command = ["pytest", item.nodeid, *rerun_options(choice, impl, seed, profile)]
+    command = ["pytest", _seen_from_here(config, item.nodeid), *rerun_options(choice, impl, seed, profile)]
     provides = tuple(mark.kwargs.get("provides", ()))
     parameters = spec.params.values() if spec is not None else ()
     named = tuple(value for value in parameters if isinstance(value, str) and value in ENTRIES)
@@ -141,6 +142,13 @@ def _check(item: pytest.Item, choice: Choice, config: pytest.Config) -> Check | 
         alone=bool(mark.kwargs.get("alone", False)),
     )
     return Check(planned=planned, provides=provides, chosen=chosen)
+
+
+def _seen_from_here(config: pytest.Config, nodeid: str) -> str:
+    """The node as it is called from where pytest was started: a course keeps Lockstep in a folder of its own."""
+    file, sign, rest = nodeid.partition("::")
+    path = os.path.relpath(config.rootpath / file, config.invocation_params.dir)
+    return Path(path).as_posix() + sign + rest
 
 
 def _case(item: pytest.Item, impl: str) -> str:

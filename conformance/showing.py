@@ -13,6 +13,8 @@ from fixtures.world.server import Server
 from impls.contract import BLOCKS
 from impls.locate import ImplementationError
 
+EMPTY = "is still empty"  # how the reason of a stub ends
+
 
 def show(spec: str, adapters: str | None = None, device_shim: bool = False) -> int:
     """Print what ``spec`` provides. Exit status: 0, 1 when it cannot be imported, 4 when there is no such thing."""
@@ -44,9 +46,9 @@ def lines(description: Description) -> Iterator[str]:
     if empty:
         yield ""
         yield f"nothing for: {', '.join(empty)}"
-    if description.remarks:
+    if remarks := [remark for remark in description.remarks if remark not in description.missing.values()]:
         yield ""
-        yield from (f"! {remark}" for remark in description.remarks)
+        yield from (f"! {remark}" for remark in remarks)
     yield from _table(description)
     for word, table in (("deviates", description.deviates), ("refuses", description.refuses)):
         for claim, entry in table.items():
@@ -73,8 +75,11 @@ def _block(description: Description, block: str, names: tuple[str, ...]) -> Iter
     for name in missing:
         if reason := _meant(description, name):
             yield f"  {name:<{width}}  - {reason}"
-    if silent := [name for name in missing if not _meant(description, name)]:
-        yield f"  missing: {', '.join(silent)}"
+    silent = [name for name in missing if not _meant(description, name)]
+    empty = [name for name in silent if description.missing.get(name, "").endswith(EMPTY)]
+    for word, names_of_it in (("still empty", empty), ("missing", [name for name in silent if name not in empty])):
+        if names_of_it:
+            yield f"  {word}: {', '.join(names_of_it)}"
 
 
 def _handed(bindings: object) -> str:
@@ -87,9 +92,9 @@ def _handed(bindings: object) -> str:
 
 
 def _meant(description: Description, name: str) -> str:
-    """The reason why a name is not provided, where it says more than that there is none."""
+    """The reason why a name is not provided, where it says more than that there is none, or a stub."""
     reason = description.missing.get(name, "")
-    return "" if reason.endswith(f"has no {name}") else reason
+    return "" if reason.endswith((f"has no {name}", EMPTY)) else reason
 
 
 def _table(description: Description) -> Iterator[str]:

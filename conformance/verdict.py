@@ -22,7 +22,7 @@ class Verdict(StrEnum):
     VIOLATED = "violated"
     HANGS = "hangs"
     CRASHES = "crashes"
-    REFUSES = "refuses"  # declared unsupported, and refused cleanly on every rank
+    REFUSES = "refuses"  # on every rank: declared unsupported, or a device that is not here
     DEVIATES = "deviates"  # violated, as a bundled peer's manifest declares with reason and source
     NOT_PROVIDED = "not-provided"
     NOT_CHECKED = "not-checked"  # the ledger has the claim, the suite has no check for it yet
@@ -157,6 +157,7 @@ class Evidence:
 
     ``expected`` and ``observed`` are short texts; ``unit`` is the unit of both (``bytes``, ``messages``, ``""``).
     ``data`` holds series for plots, e.g. ``{"plot": "ring-bytes", "points": [{"x": 4, "observed": 1, "formula": 2}]}``.
+    The page draws ``plot``, ``bars`` and ``gantt``; what each may hold stands in the module of that name in reports/.
     """
 
     expected: str

@@ -54,6 +54,13 @@ def takes(target: Any, parameter: str) -> bool:
     return any(spelling in names for spelling in (parameter, *SYNONYMS.get(parameter, ())))
 
 
+def requires(target: Any, parameter: str) -> bool:
+    """Whether `target` cannot be called without `parameter`, in any spelling that is understood."""
+    found = _parameters(target)
+    named = [found[spelling] for spelling in (parameter, *SYNONYMS.get(parameter, ())) if spelling in found]
+    return any(each.default is each.empty for each in named)
+
+
 def takes_any_keyword(target: Any) -> bool:
     """Whether `target` has a ``**kwargs``."""
     return any(found.kind is inspect.Parameter.VAR_KEYWORD for found in _parameters(target).values())

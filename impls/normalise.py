@@ -13,8 +13,10 @@ from torch import Tensor, nn
 from impls.contract import Entry
 from impls.contract.spellings import AFTER_BACKWARD, BATCH_START, BEGIN_METHODS, SYNC_METHODS, SYNC_SWITCHES
 from impls.definitions import is_stub
-from impls.handover import NotProvided, arguments
+from impls.handover import NotProvided, arguments, requires
 from impls.loading import Implementation
+
+BUCKET_CAP_MB = 25.0  # MiB: the contract's, for wrappers that have no default of their own
 
 
 class UnusableResult(TypeError):
@@ -54,6 +56,8 @@ class Wrapped:
 
     def __init__(self, impl: Implementation, module: nn.Module, world_size: int, group: Any = None, **options: Any):
         self._impl = impl
+        if options.get("bucket_cap_mb") is None and requires(impl.get("DataParallel"), "bucket_cap_mb"):
+            options["bucket_cap_mb"] = BUCKET_CAP_MB
         made = impl.call("DataParallel", module=module, world_size=world_size, group=group, **options)
         self.wrapper: Any = module if made is None else made  # some only hang hooks into the module
         inner = getattr(self.wrapper, "module", module)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -187,13 +187,11 @@ def _of_function(impl: Implementation, name: str, whole: Any, options: Options, 
     known = {"num_heads": getattr(whole, "num_heads", None), "activation": getattr(whole, "activation", None)}
     given = available | {key: value for key, value in known.items() if value is not None}
     call = functools.partial(impl.call, name)
-    layers = [FunctionLayer(call, whole, pieces, given, transposed=turned) for turned in (False, True)]
-    if isinstance(whole, nn.Embedding):
-        layers.pop()  # nobody turns its rows
-    fitting = [layer for layer in layers if _fits(Parallel(impl, layer, options, whole), name, whole)]
-    if len(fitting) == 2:
-        raise NotProvided(f"{name} takes its shards as (out, in) and as (in, out): square ones say nothing")
-    layer = Parallel(impl, (fitting or layers)[0], options, whole)
+    layers = [
+        Parallel(impl, FunctionLayer(call, whole, pieces, given, transposed=turned), options, whole)
+        for turned in (False, True)
+    ]
+    layer = layers[0] if isinstance(whole, nn.Embedding) else _fitting(layers, name, whole)
     layer.form = "function"
     layer.activation_is_known = not hasattr(whole, "up") or takes(target, "activation")
     return _found_out(layer, name, target)
@@ -214,14 +212,22 @@ def _not_by_shards(target: Any, whole: nn.Module, pieces: Mapping[str, tuple[str
     return ""
 
 
-def _fits(layer: Parallel, name: str, whole: Any) -> bool:
-    """Whether a function takes these shards, tried with zeros: an input of the layer, or a rank's part of one."""
-    if isinstance(whole, nn.Embedding):
-        return True
+def _fitting(layers: Sequence[Parallel], name: str, whole: nn.Module) -> Parallel:
+    """The layer whose shards lie as the function takes them, tried with zeros; the first where none does.
+
+    A rank's part of an input comes before all of it: to shards that lie the wrong way it fits on no rank, before any
+    of them has sent something.
+    """
+    if all(p.shape[0] == p.shape[1] for p in layers[0].shards().values() if p.dim() == 2):
+        raise NotProvided(f"{name} takes its shards as (out, in) or as (in, out): square ones say nothing about it")
     first = next(part for part in (whole, *whole.children()) if isinstance(part, nn.Linear))
-    world_size = dist.get_world_size(layer._options.group)
-    widths = {first.in_features} | ({first.in_features // world_size} if name == "RowParallelLinear" else set())
-    return any(_tried(layer, torch.zeros(2, 2 * world_size, width)) is not None for width in sorted(widths))
+    world_size = dist.get_world_size(layers[0]._options.group)
+    parts = [first.in_features // world_size] if name == "RowParallelLinear" else []
+    for width in (*parts, first.in_features):
+        for layer in layers:
+            if _tried(layer, torch.zeros(2, 2 * world_size, width)) is not None:
+                return layer
+    return layers[0]
 
 
 # -- what layers take and give -----------------------------------------------------------------------------------------

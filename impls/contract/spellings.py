@@ -251,7 +251,8 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
             "emb",
             "mlp",
         ),
-        *("attention", "attn", "block", "full", "whole", "dense", "source_module"),
+        *("attention", "attn", "block", "full", "whole", "dense", "source_module", "fsdp_model", "fsdp", "ddp_module"),
+        *("wrapped_model", "wrapped_module", "base_model", "base_module"),
     ),
     "bucket_cap_mb": ("bucket_size_mb", "bucket_mb", "bucket_size", "cap_mb"),
     "init_file": ("rendezvous_file", "file", "path", "file_path", "rendezvous", "store_path"),
@@ -262,7 +263,7 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "inputs": ("x", "X", "data", "features"),
     "targets": (
         *("y", "Y", "labels", "target", "ys", "target_chunks", "microbatch_targets", "target_microbatches"),
-        "micro_targets",
+        *("micro_targets", "label", "tgt", "tgts", "micro_labels", "microbatch_labels", "label_chunks"),
     ),
     "steps": ("num_steps", "n_steps"),
     "learning_rate": ("lr",),

@@ -24,7 +24,7 @@ PREFIX = "strategies.tensor."
 HOLDS = {
     "tp_megatron": {"equivalence": 25, "partition": 5, "memory": 5, "traffic": 7},
     "tp_functions": {"equivalence": 25, "partition": 3, "memory": 3, "traffic": 9},
-    "tp_tensors": {"equivalence": 25, "traffic": 9},
+    "tp_tensors": {"equivalence": 25, "traffic": 7},
     "tp_objects": {"equivalence": 20, "partition": 4, "memory": 4, "traffic": 6},
     "tp_halves": {"equivalence": 35, "partition": 7, "memory": 7, "traffic": 8, "dropout": 1},
     "tp_whole_ends": {"equivalence": 11, "partition": 3, "memory": 3, "traffic": 1},

@@ -41,6 +41,10 @@ class Fallen(Boards):
         """A rank's end by a signal: it leaves no report."""
         self._ends[rank] = {"status": -signal, "report": None}
 
+    def finished(self, rank: int, operations: Any) -> None:
+        """A rank's end as it should be."""
+        self._ends[rank] = {"report": self._report(rank, operations=operations)}
+
     def exits(self, rank: int, status: int, where: str) -> None:
         """A rank that has asked for its end and is still about to end."""
         asked = {"status": status, "call": "sys.exit", "where": where}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 from fixtures.doctor.diagnose import diagnose
-from fixtures.doctor.findings import Finding, Kind
+from fixtures.doctor.evidence import Over
+from fixtures.doctor.findings import Diagnosis, Finding, Kind
 from fixtures.doctor.traces import common
 from fixtures.world.outcome import OPERATION_FIELDS
 from tests.doctor.boards import Fallen
@@ -29,6 +31,7 @@ def test_a_rank_that_left_is_named_though_its_victims_name_no_operation(tmp_path
     cause = _cause(fallen)
     assert (cause.kind, cause.ranks, cause.where) == (Kind.LEFT, (1,), "mine/train.py:12")
     assert "rank 1 exited with status 7 (sys.exit, mine/train.py:12) without entering it" in cause.sentence
+    assert fallen.evidence().own_status == 7  # and not the 1 of its victims
     assert cause.entries[0] == "exception-on-one-rank"
 
 
@@ -216,6 +219,25 @@ def test_in_a_circle_of_a_message_and_a_collective_the_message_is_to_blame(tmp_p
     fallen.raised(0)
     fallen.named(1, "recv")
     assert (_cause(fallen).ranks, _cause(fallen).where) == ((1,), LOG)
+
+
+def _over_with(tmp_path: Path, *, done_ns: int) -> Diagnosis:
+    """A run that ended well, with an all-reduce of rank 0 alone in a group."""
+    fallen = Fallen(tmp_path, 2)
+    usual = {"seq": 0, "kind": "all_reduce", "group": "1", "group_seq": 0, "ranks": [0, 1], "shape": [8], "tag": 0}
+    row = {**usual, "num_bytes": 32, "peer": -1, "root": -1, "issued_ns": 1, "waited_ns": 1, "done_ns": done_ns}
+    fallen.finished(0, [[row.get(name, "") for name in OPERATION_FIELDS]])
+    return diagnose(dataclasses.replace(fallen.evidence(), over=Over.ENDED), ["train.py"])
+
+
+def test_an_operation_that_some_ranks_completed_alone_is_a_mismatch(tmp_path: Path) -> None:
+    assert [finding.kind for finding in _over_with(tmp_path, done_ns=2).findings] == [Kind.MISMATCH]
+
+
+def test_an_operation_that_was_given_up_at_a_time_out_that_the_script_expects_is_a_note(tmp_path: Path) -> None:
+    diagnosis = _over_with(tmp_path, done_ns=0)
+    assert diagnosis.is_healthy
+    assert diagnosis.notes[0].startswith("Given up by who had begun it: ")
 
 
 LOST_LATER = "Connection reset by peer"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from impls.contract import ENTRIES
-from impls.handover import NotProvided, arguments
+from impls.handover import NotProvided, arguments, requires
 from impls.loading import load
 
 RING = ENTRIES["ring_allreduce"]
@@ -77,3 +77,9 @@ def test_what_people_call_token_numbers_is_the_tensor(name: str) -> None:
         [],
         {name: "ids", "weight": "rows"},
     )
+
+
+def test_a_parameter_is_required_in_any_spelling_unless_it_has_a_default() -> None:
+    assert requires(lambda module, bucket_size_mb: None, "bucket_cap_mb")
+    assert not requires(lambda module, bucket_size_mb=25: None, "bucket_cap_mb")
+    assert not requires(lambda module: None, "bucket_cap_mb")

@@ -165,12 +165,12 @@ def test_a_hand_in_may_not_replace_the_standard_library(write: Write) -> None:
 
 def test_a_package_with_relative_imports_and_imports_by_its_own_name(write: Write) -> None:
     implementation = write(
-        folder="course",
+        folder="seminar",
         __init__="from .parts.ring import ring_allreduce",
         parts__slash____init__="",
         parts__slash__ring="from ..shared import WHO\ndef ring_allreduce(tensor): return WHO",
         shared="WHO = 'us'",
-        tree="from course.shared import WHO\ndef tree_allreduce(tensor): return WHO",
+        tree="from seminar.shared import WHO\ndef tree_allreduce(tensor): return WHO",
     )
     assert implementation.call("ring_allreduce", tensor=0) == implementation.call("tree_allreduce", tensor=0) == "us"
 
@@ -214,6 +214,22 @@ def test_wrappers_of_every_form_are_driven_alike(write: Write, source: str) -> N
     assert wrapped.module is layer
     with pytest.raises(NotProvided, match="has no no_sync"):
         wrapped.no_sync()
+
+
+@pytest.mark.parametrize(
+    ("signature", "options", "size"),
+    [
+        ("module, bucket_size_mb", {}, 25.0),
+        ("module, bucket_size_mb", {"bucket_cap_mb": None}, 25.0),
+        ("module, bucket_size_mb", {"bucket_cap_mb": 0.5}, 0.5),
+        ("module, bucket_size_mb=7", {"bucket_cap_mb": None}, 7),
+    ],
+)
+def test_a_wrapper_that_needs_a_bucket_size_gets_the_contract_s(
+    write: Write, signature: str, options: dict[str, float | None], size: float
+) -> None:
+    implementation = write(f"def DDP({signature}): module.size = bucket_size_mb")
+    assert Wrapped(implementation, torch.nn.Linear(2, 1), 3, **options).module.size == size
 
 
 def test_a_function_that_only_hangs_hooks_into_the_module_is_a_wrapper_too(write: Write) -> None:

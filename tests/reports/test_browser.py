@@ -161,6 +161,18 @@ def test_the_language_turns_the_page_around(page: Page) -> None:
     assert page.locator(".fa:visible").count() == 0
 
 
+def test_without_javascript_the_page_is_english_and_shows_all_but_cards(browser: Browser, address: str) -> None:
+    context = browser.new_context(java_script_enabled=False, locale="fa")
+    page = context.new_page()
+    page.goto(address)
+    expect(page.locator("#matrix-title")).to_have_text("Claims and implementations")
+    assert page.locator(".fa:visible").count() == 0
+    expect(page.locator(".row", has_text="loop.mean").first).to_be_visible()
+    expect(page.locator("#pictures svg[role=img]").first).to_be_visible()
+    assert "need JavaScript" in page.inner_text("body")
+    context.close()
+
+
 def test_the_theme_follows_the_system_and_then_the_reader(page: Page) -> None:
     ground = "getComputedStyle(document.body).backgroundColor"
     light = page.evaluate(ground)
