@@ -169,7 +169,9 @@ def test_without_javascript_the_page_is_english_and_shows_all_but_cards(browser:
     assert page.locator(".fa:visible").count() == 0
     expect(page.locator(".row", has_text="loop.mean").first).to_be_visible()
     expect(page.locator("#pictures svg[role=img]").first).to_be_visible()
-    assert "need JavaScript" in page.inner_text("body")
+    expect(page.locator("noscript p", has_text="need JavaScript")).to_be_in_viewport()
+    for dead in ("#language", "#theme", ".filters"):
+        expect(page.locator(dead)).to_be_hidden()
     context.close()
 
 
