@@ -13,13 +13,12 @@ import pytest
 
 from conformance.journal import Planned
 from conformance.ledger import LedgerError, UnknownClaim
-from conformance.options import Choice, Chosen, rerun_options
+from conformance.options import SUITE, Choice, Chosen, rerun_options
 from conformance.rubric import Rubric
 from conformance.scenarios import ALL
 from conformance.verdict import Tier
 from impls.contract import ENTRIES
 
-SUITE = "suite"  # who answers for a check that examines no implementation (failure modes, models)
 HOME = Path(__file__).resolve().parent
 _MARKER = "scenario("  # what a file with a failure mode has
 

@@ -25,6 +25,7 @@ from impls.spec import Spec
 
 DEFAULT_IMPL = "reference"
 DEFAULT_REPORT = Path("reports") / "out"
+SUITE = "suite"  # who answers for a check that examines no implementation (failure modes, models)
 RERUN_REPORT = "reports/rerun"  # so that looking at one case again does not replace the report of the whole run
 
 
@@ -239,10 +240,12 @@ def _is_profile(name: str) -> bool:
 
 
 def _distinct(impls: Sequence[Chosen]) -> tuple[Chosen, ...]:
-    """Two files of one name are shown by what was typed."""
+    """Two files of one name are shown by what was typed; one that is called as the suite is, by its path."""
     names = [chosen.name for chosen in impls]
+    shown = [chosen.spec if names.count(chosen.name) > 1 else chosen.name for chosen in impls]
     return tuple(
-        dataclasses.replace(chosen, name=chosen.spec) if names.count(chosen.name) > 1 else chosen for chosen in impls
+        dataclasses.replace(chosen, name=name if name != SUITE else chosen.path)
+        for chosen, name in zip(impls, shown, strict=True)
     )
 
 

@@ -18,16 +18,15 @@ from typing import Any
 
 from conformance import points
 from conformance.checks import Description
-from conformance.collect import SUITE
 from conformance.journal import Gathered, Planned
-from conformance.options import Chosen
+from conformance.options import SUITE, Chosen
 from conformance.reproduce import scripts
 from conformance.rubric import Rubric
 from conformance.ruling import STALE
 from conformance.signatures import signature
 from conformance.verdict import Claim, ImplInfo, Record, Result, ScenarioStory, Text, Tier, Verdict
 
-DIED = "the worker process that ran this check died before it could say"
+DIED = "the worker process that ran this check died, or was interrupted, before it could say"
 NEVER = "the run ended before this check was begun"
 NO_CHECK = "the suite has no check for this claim yet"
 

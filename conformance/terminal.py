@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import pytest
 
 from conformance import points
-from conformance.collect import SUITE
 from conformance.last_words import telling
+from conformance.options import SUITE
 from conformance.verdict import Record, Result, ScenarioStory, Tier, Verdict
 from impls.contract import ENTRIES
 
@@ -44,7 +44,7 @@ def write(reporter: pytest.TerminalReporter, record: Record, *, explain: bool) -
     for line in table(record) if record.results else ():
         reporter.write_line(line)
     for info in record.impls:
-        for line in (*info.error.splitlines(), *_nothing_examined(record, info.name)):
+        for line in (*info.error.splitlines(), *_refusals(record, info.name), *_nothing_examined(record, info.name)):
             reporter.write_line(f"{info.name}: {line}", yellow=True)
     if record.rubric is not None:
         for line in points.lines(record.rubric, record.score):
@@ -166,6 +166,19 @@ def _told(story: ScenarioStory) -> dict[str, str]:
         "cured": "\n".join(story.evidence[len(seen) :]),
         "rerun": story.rerun,
     }
+
+
+def _refusals(record: Record, impl: str) -> list[str]:
+    """Why it refuses, each reason once: nothing red tells of it, and what helps is part of the reason."""
+    reasons = Counter(
+        result.message for result in record.results if result.impl == impl and result.verdict is Verdict.REFUSES
+    )
+    told = [
+        f"refuses ({count} {'check' if count == 1 else 'checks'}): {reason}"
+        for reason, count in reasons.most_common(MAX_CARDS)
+    ]
+    more = len(reasons) - MAX_CARDS
+    return [*told, *([f"and {more} more reasons to refuse in the report"] if more > 0 else [])]
 
 
 def _nothing_examined(record: Record, impl: str) -> list[str]:

@@ -22,7 +22,7 @@ class Verdict(StrEnum):
     VIOLATED = "violated"
     HANGS = "hangs"
     CRASHES = "crashes"
-    REFUSES = "refuses"  # declared unsupported, and refused cleanly on every rank
+    REFUSES = "refuses"  # on every rank: declared unsupported, or a device that is not here
     DEVIATES = "deviates"  # violated, as a bundled peer's manifest declares with reason and source
     NOT_PROVIDED = "not-provided"
     NOT_CHECKED = "not-checked"  # the ledger has the claim, the suite has no check for it yet

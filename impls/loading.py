@@ -15,6 +15,7 @@ from typing import Any
 import torch.distributed as dist
 
 from impls.candidates import Candidate, choose
+from impls.communicator import member
 from impls.contract import BLOCKS, ENTRIES, Entry
 from impls.contract.spellings import STATE_FUNCTIONS
 from impls.definitions import is_library, is_stub, place
@@ -281,7 +282,7 @@ class Implementation:
         for home in (module, *self.modules):
             value: Any = home
             for part in adapter.split("."):
-                value = getattr(value, part, None)
+                value = member(value, part)
             if value is not None:
                 return self._described(value, adapter, entry)
         reason = f"the adapters table maps {entry.name} to {adapter!r}, which is not defined"

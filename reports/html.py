@@ -21,6 +21,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from conformance.verdict import Verdict
 from reports import figures, gantt, lanes, pack, plot, rows, score, start, stories, waits
 from reports.persian import digits, isolated
 
@@ -31,6 +32,7 @@ TRUTHS = ("exact", "conditional", "corrected", "opinion")
 ROOMY_COLUMNS = 5
 _FONT = "vazirmatn.woff2"
 _REMEMBERED = 4096  # texts; the same few are written thousands of times
+HEADLINE = 400  # characters of a message in bold; it is there whole below
 MANY_STARTS = 4  # implementations whose first failure is told above the scores; the others lie folded
 
 Report = dict[str, Any]
@@ -64,6 +66,8 @@ def render(report: Report) -> str:
         broken=rows.broken(sections),
         starts=start.starts(report),
         many_starts=MANY_STARTS,
+        decided=score.is_decided(report),
+        lost=sum(result["verdict"] == Verdict.LOST.value for result in report["results"]),
         not_run=rows.not_run(sections),
         blocked=rows.blocked(sections),
         many_broken=rows.MANY_BROKEN,
@@ -99,11 +103,11 @@ def _static() -> tuple[str, str]:
 
 
 def _tally(sections: list[dict[str, Any]]) -> dict[str, int]:
-    """For the legend: how many cells of the matrix a reader finds under each verdict."""
+    """For the legend: how many rows of the matrix are left when a reader asks for one verdict."""
     counts: Counter[str] = Counter()
-    for column in (column for section in sections for row in section["rows"] for column in row["columns"]):
-        counts.update(verdict for cell in column["cells"] for verdict in cell.named)
-        counts[score.NOT_RUN] += not column["cells"]
+    for row in (row for section in sections for row in section["rows"]):
+        named = {verdict for column in row["columns"] for cell in column["cells"] for verdict in cell.named}
+        counts.update(named | ({score.NOT_RUN} if any(not column["cells"] for column in row["columns"]) else set()))
     return counts
 
 
@@ -145,6 +149,7 @@ def environment() -> jinja2.Environment:
         seconds=_seconds,
         case=case_words,
         parameters=_parameters,
+        headline=_headline,
         alike=rows.ranks_alike,
         gantt=gantt.pictures,
         lanes=lanes.picture,
@@ -232,6 +237,12 @@ def case_words(name: str) -> Markup:
 def _parameters(name: str) -> str:
     """What tells a case from the others of its check; its whole name where nothing does."""
     return name.partition("[")[2].removesuffix("]") or name
+
+
+def _headline(message: str) -> tuple[str, str]:
+    """The first line of a message, and the rest; of an endless first line the beginning, and then all of it."""
+    first, _, rest = message.partition("\n")
+    return (first, rest) if len(first) <= HEADLINE else (first[: HEADLINE - 1] + "…", message)
 
 
 def _seconds(value: float) -> str:

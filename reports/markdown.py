@@ -21,7 +21,8 @@ LISTED = 25  # broken claims; more are counted
 STARTS = 3  # implementations
 LENGTH = 300  # characters of one text
 _MARKS = re.compile(r"[\\`*_{}\[\]<>#|~$&]")
-_SIGNS = {True: "🔴", False: "🟢"}  # something is in red, or nothing
+INTERRUPTED = 2  # pytest's exit status
+_RED, _GREEN, _WHITE = "🔴", "🟢", "⚪"  # something is in red, nothing is, nothing was decided
 
 
 def render(report: Report) -> str:
@@ -45,10 +46,17 @@ def code(text: object, *, in_table: bool = False) -> str:
 
 
 def _head(report: Report) -> Iterator[str]:
-    red = sum(result["verdict"] in score.ALARMING for result in report["results"])
+    lost = sum(result["verdict"] == Verdict.LOST.value for result in report["results"])
+    red = sum(result["verdict"] in score.ALARMING for result in report["results"]) - lost
     about = [info["name"] for info in score.implementations(report)] or [score.SUITE]
-    told = f"{red:,} {'case' if red == 1 else 'cases'} in red" if red else "nothing in red"
-    yield f"### {_SIGNS[bool(red)]} Lockstep: {', '.join(map(code, about))}: {told}"
+    told, sign = (f"{red:,} {'case' if red == 1 else 'cases'} in red", _RED) if red else ("nothing in red", _GREEN)
+    if not red and not score.is_decided(report):
+        told, sign = "nothing decided", _WHITE
+    if lost:
+        told, sign = f"{told}, {lost:,} {'case' if lost == 1 else 'cases'} lost", _RED
+    if report["run"]["exit_status"] == INTERRUPTED:
+        told = f"interrupted; {told}"
+    yield f"### {sign} Lockstep: {', '.join(map(code, about))}: {told}"
 
 
 def _table(report: Report) -> Iterator[str]:
@@ -108,7 +116,7 @@ def _changes(report: Report) -> Iterator[str]:
 def _broken(report: Report) -> Iterator[str]:
     groups: dict[tuple[str, str], list[Report]] = {}
     for result in report["results"]:
-        if result["verdict"] in score.ALARMING:
+        if result["verdict"] in score.ALARMING and result["verdict"] != Verdict.LOST.value:
             groups.setdefault((result["impl"], result["claim"]), []).append(result)
     if not groups:
         return

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import functools
 import json
+import math
 import re
 import stat
 from pathlib import Path
@@ -43,7 +44,7 @@ def load(path: Path) -> Report:
     try:
         _check_size(path)
         text = path.read_text(encoding="utf-8")
-        report = json.loads(text, parse_constant=_no_constant)
+        report = json.loads(text, parse_constant=_no_constant, parse_float=_finite)
     except InvalidReport:
         raise
     except OSError as error:
@@ -84,6 +85,13 @@ def _check_size(path: Path) -> None:
 
 def _no_constant(name: str) -> None:
     raise ValueError(f"it has the number {name}")  # Python reads it, JSON does not have it
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError(f"it has the number {digits[:40]}, which is too large")
+    return number
 
 
 @functools.cache

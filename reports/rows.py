@@ -18,6 +18,7 @@ from reports import score
 
 Report = dict[str, Any]
 
+LOST = Verdict.LOST.value
 NOT_CHECKED = Verdict.NOT_CHECKED.value
 # Shown one by one and at length; the cases of one check with any other verdict share a line.
 LOUD = score.ALARMING | {Verdict.BLOCKED.value, Verdict.DEVIATES.value}
@@ -168,16 +169,19 @@ def ranks_alike(ranks: Iterable[Report]) -> list[tuple[list[int], Report]]:
 
 
 def broken(built: Iterable[dict[str, Any]]) -> list[Broken]:
-    """What ``sections`` shows in red, one entry for each claim and implementation, implementation by implementation."""
+    """What ``sections`` shows in red, one entry for each claim and implementation, implementation by implementation.
+
+    Without what was lost: nothing is known of it, and an interrupted run would list the whole ledger.
+    """
     found = []
     for row in itertools.chain.from_iterable(section["rows"] for section in built):
         for column in row["columns"]:
-            verdict = score.worst(cell.verdict for cell in column["cells"])
-            if verdict not in score.ALARMING or column["borrowed"]:
-                continue
             counts: Counter[str] = Counter()
             for cell in column["cells"]:
-                counts.update({name: count for name, count in cell.counts if name in score.ALARMING})
+                counts.update({name: count for name, count in cell.counts if name in score.ALARMING and name != LOST})
+            if not counts or column["borrowed"]:
+                continue
+            verdict = score.worst(counts)
             entry = Broken(impl=column["impl"], claim=row["claim"], verdict=verdict, counts=score.ordered(counts))
             found.append(entry)
     impls = list(dict.fromkeys(entry.impl for entry in found))
@@ -194,8 +198,12 @@ def blocked(built: Iterable[dict[str, Any]]) -> int:
 
 
 def not_run(built: Iterable[dict[str, Any]]) -> dict[str, int]:
-    """How many claims this run says nothing about, by reason: ``not-run`` (not chosen) or ``open`` (no check yet)."""
-    return dict(Counter(row["state"] for section in built for row in section["rows"] if row["state"] != "checked"))
+    """How many claims this run says nothing about, by reason: ``not-run`` (not chosen) or ``open`` (no check yet).
+
+    Counted as the scores are: a claim that is shown under a second name is one.
+    """
+    rows = (row for section in built for row in section["rows"] if row["twin"] is None)
+    return dict(Counter(row["state"] for row in rows if row["state"] != "checked"))
 
 
 def _state(columns: list[dict[str, Any]]) -> str:

@@ -129,6 +129,11 @@ def suite_score(report: Report) -> Score:
     return Score(counts=dict(Counter(worst(cell.verdict for cell in row) for row in rows)))
 
 
+def is_decided(report: Report) -> bool:
+    """Whether any claim was put to the test and answered: without one, that nothing is in red says nothing."""
+    return any(result["verdict"] in DECIDED for result in report["results"])
+
+
 def scores(report: Report) -> list[ImplScore]:
     """The scores of each implementation, in the report's order, over the claims that are about implementations."""
     table, own = cells(report), suite_only(report)

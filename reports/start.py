@@ -11,6 +11,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from conformance.verdict import Verdict
 from reports import score
 
 Report = dict[str, Any]
@@ -39,14 +40,18 @@ class Start:
 def start(report: Report, impl: str) -> Start | None:
     """The failure that ``impl`` should look at first; None where nothing of it is in red."""
     broken: dict[str, list[Report]] = {}
+    lost: dict[str, list[Report]] = {}
     behind: dict[str, set[str]] = {}
     for result in report["results"]:
         if result["impl"] != impl:
             continue
-        if result["verdict"] in score.ALARMING:
+        if result["verdict"] == Verdict.LOST.value:
+            lost.setdefault(result["claim"], []).append(result)
+        elif result["verdict"] in score.ALARMING:
             broken.setdefault(result["claim"], []).append(result)
         elif result["blocked_by"]:
             behind.setdefault(result["blocked_by"], set()).add(result["claim"])
+    broken = broken or lost  # of what was lost nothing is known: it explains no failure, and hides none
     if not broken:
         return None
     claims = {claim["id"]: claim for claim in report["claims"]}

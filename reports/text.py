@@ -7,6 +7,7 @@ what is too long keeps its head and its tail. HTML is not escaped here: the page
 from __future__ import annotations
 
 import re
+import unicodedata
 
 NAME_LIMIT = 300  # names, cases, commands' parts
 LINE_LIMIT = 4_000  # expected, observed, message
@@ -16,17 +17,18 @@ OUTPUT_LIMIT = 8_000  # what one rank printed, or its traceback
 _TERMINAL = re.compile(
     r"\x1b(?:\[[0-?]{0,40}[ -/]{0,8}[@-~]|[\]PX^_][^\x07\x1b]{0,400}(?:\x07|\x1b\\)|[ -/]{0,8}[0-Z\\^-~])"
 )
+_JOINERS = {0x200C, 0x200D}  # Persian is written with them
 _INVISIBLE = [
     *range(0x80, 0xA0),  # C1 controls: 0x9b starts a terminal sequence too
-    0x061C,
-    0x200B,
-    0x200E,
-    0x200F,
     0x2028,
     0x2029,
-    *range(0x202A, 0x202F),  # embeddings and overrides of direction
-    *range(0x2066, 0x206A),
-    0xFEFF,
+    0x115F,  # letters without a form: two names that look the same
+    0x1160,
+    0x3164,
+    0xFFA0,
+    # Format characters: embeddings and overrides of direction, soft hyphens, zero widths, tags.
+    *(code for code in range(0x10000) if unicodedata.category(chr(code)) == "Cf" and code not in _JOINERS),
+    *range(0xE0000, 0xE0080),
 ]
 _VISIBLE: dict[int, str] = {code: f"⟨U+{code:04X}⟩" for code in _INVISIBLE}
 _VISIBLE |= {code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\t\n"}

@@ -202,7 +202,8 @@
 
     // A link to a claim opens its card, also when a filter hides it.
     function follow() {
-      const id = decodeURIComponent(location.hash.slice(1));
+      let id = location.hash.slice(1);
+      try { id = decodeURIComponent(id); } catch { /* a broken address leads nowhere */ }
       const story = document.getElementById(id);
       if (story !== null && story.matches("details.story")) story.open = true;
       const entry = rows.find((candidate) => candidate.card.id === id);
@@ -264,11 +265,14 @@
     by("theme").addEventListener("click", () => {
       root.dataset.theme = isDark() ? "light" : "dark";
       store.set("theme", root.dataset.theme);
+      if (asked.has("theme")) asked.set("theme", root.dataset.theme);
+      keepInAddress(chosen());
     });
     by("language").addEventListener("click", () => {
       root.lang = root.lang === "fa" ? "en" : "fa";
       root.dir = root.lang === "fa" ? "rtl" : "ltr";
       store.set("lang", root.lang);
+      if (asked.has("lang")) asked.set("lang", root.lang);
       translate();
       filter();
     });

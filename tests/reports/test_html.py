@@ -201,3 +201,23 @@ def test_the_persian_font_has_every_letter_of_the_pages_texts_and_its_licence() 
     arabic = {letter for letter in texts if 0x600 <= ord(letter) <= 0x6FF or letter == "\u200c"}
     assert sorted(letter for letter in arabic if ord(letter) not in has) == []
     assert "SIL OPEN FONT LICENSE" in (html.HERE / "static" / "vazirmatn-OFL.txt").read_text(encoding="utf-8")
+
+
+def test_a_run_that_decided_nothing_is_not_called_good() -> None:
+    report = build.build(sample.record())
+    report["results"] = [result for result in report["results"] if result["verdict"] == "not-checked"]
+    page = html.render(report)
+    assert "Nothing was decided" in page
+    assert "start good" not in page
+
+
+def test_an_endless_first_line_is_no_headline() -> None:
+    assert html._headline("short\nrest") == ("short", "rest")
+    first, rest = html._headline("A" * 5000)
+    assert len(first) == html.HEADLINE
+    assert rest == "A" * 5000
+
+
+def test_what_was_lost_is_told_at_the_top() -> None:
+    lost = sample.result("loop.same-init", "mine", Verdict.LOST, case="n=9")
+    assert "2 cases were lost" in html.render(build.build(sample.record(extra=(lost,))))

@@ -78,7 +78,7 @@ def test_bytes_that_are_no_text_are_one_sentence(tmp_path: Path) -> None:
         reading.load(tmp_path)
 
 
-@pytest.mark.parametrize("number", ["NaN", "-Infinity", "9" * 5000])
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "9" * 5000, "1e999", "-1.5e400"])
 def test_a_number_that_json_does_not_have_is_one_sentence(tmp_path: Path, number: str) -> None:
     (tmp_path / "report.json").write_text(f'{{"schema_version": "1.0", "collected": {number}}}', encoding="utf-8")
     with pytest.raises(InvalidReport, match=r"report\.json is not JSON"):

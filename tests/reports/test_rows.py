@@ -197,3 +197,19 @@ def test_a_run_with_nothing_broken_has_no_list_of_it() -> None:
     page = whole(html.render(built))
     assert 'id="broken"' not in page
     assert "#broken" not in page
+
+
+def test_what_was_lost_is_not_listed_as_broken() -> None:
+    lost = sample.result("loop.same-init", "reference", Verdict.LOST, case="n=8")
+    mixed = sample.result("loop.construct-broadcast", "mine", Verdict.LOST, case="n=9")
+    found = rows.broken(rows.sections(build.build(sample.record(extra=(lost, mixed)))))
+    assert "lost" not in {verdict for entry in found for verdict, _ in entry.counts}
+    assert not [entry for entry in found if entry.impl == "reference"]
+    assert [entry.verdict for entry in found if entry.claim["id"] == "loop.construct-broadcast"] == ["hangs"]
+
+
+def test_a_claim_under_two_names_is_one_of_those_that_did_not_run() -> None:
+    report = build.build(sample.record())
+    report["results"] = []
+    total = sum(rows.not_run(rows.sections(report)).values())
+    assert total == len(score.counted_claims(report))

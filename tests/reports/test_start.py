@@ -54,3 +54,12 @@ def test_needs_in_a_circle_still_have_a_start() -> None:
     for claim in looped["claims"]:
         claim["needs"] = [other["id"] for other in looped["claims"] if other is not claim]
     assert start.start(looped, "mine") is not None
+
+
+def test_what_was_lost_is_no_start_where_something_was_seen_to_break() -> None:
+    lost = sample.result("collectives.values.allreduce", "reference", Verdict.LOST, case="n=8")
+    assert (found := start.start(report(lost), "reference")) is not None
+    assert found.verdict == "lost"
+    hangs = sample.result("collectives.ring.bytes", "reference", Verdict.HANGS, case="n=8")
+    assert (found := start.start(report(lost, hangs), "reference")) is not None
+    assert (found.claim["id"], found.verdict) == ("collectives.ring.bytes", "hangs")

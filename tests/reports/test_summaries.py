@@ -151,3 +151,18 @@ def test_the_last_lines_keep_to_the_width_and_are_inert(room: int) -> None:
     lines = closing.lines(of(sample.result("loop.step", HOSTILE, Verdict.CRASHES, rerun="")), [], room)
     assert all(len(line) <= room for line in lines)
     assert not any(sign in "".join(lines) for sign in "\x1b\u202e\n")
+
+
+def test_a_run_that_decided_nothing_is_not_green() -> None:
+    text = markdown.render(of(sample.result("loop.same-init", "mine", Verdict.NOT_PROVIDED)))
+    assert text.startswith("### ⚪ Lockstep: `mine`: nothing decided\n")
+
+
+def test_what_an_interrupted_run_lost_is_counted_and_hides_nothing() -> None:
+    lost = [sample.result("loop.same-init", "mine", Verdict.LOST, case=str(n)) for n in range(2)]
+    found = of(*lost, sample.result("loop.same-init", "mine", Verdict.HANGS))
+    found["run"]["exit_status"] = 2
+    text = markdown.render(found)
+    assert text.startswith("### 🔴 Lockstep: `mine`: interrupted; 1 case in red, 2 cases lost\n")
+    assert "| `loop.same-init` | `mine` | hangs | 1 |" in text
+    assert "(1)" in text

@@ -19,6 +19,8 @@ from reports.text import LINE_LIMIT, safe
         ("progress\rdone", "progress␍done"),
         ("\u202etxt.exe\u202c", "⟨U+202E⟩txt.exe⟨U+202C⟩"),
         ("\x9b31m", "⟨U+009B⟩31m"),
+        ("am\u00adir\u2060\U000e0041", "am⟨U+00AD⟩ir⟨U+2060⟩⟨U+E0041⟩"),
+        ("a\u3164b", "a⟨U+3164⟩b"),
         ("\ud800", "\ufffd"),
     ],
 )
