@@ -1,7 +1,7 @@
 """Hand-ins over numpy: a collective whose module knows no torch is handed arrays, and its arrays are taken as tensors.
 
-Over mpi4py everything is numpy's: ``.copy()``, ``np.array_split``, ``np.empty_like``. Memory is shared both ways, so that
-a function may work in place.
+Over mpi4py everything is numpy's: ``.copy()``, ``np.array_split``, ``np.empty_like``. Memory is shared both ways, so
+that a function may work in place.
 """
 
 from __future__ import annotations
@@ -42,4 +42,6 @@ def as_tensor(value: Any) -> Any:
         return [as_tensor(part) for part in value]
     if isinstance(value, np.generic):  # numpy gives a scalar where an array of no dimension was meant
         value = np.asarray(value)
-    return torch.from_numpy(np.ascontiguousarray(value).reshape(value.shape)) if isinstance(value, np.ndarray) else value
+    return (
+        torch.from_numpy(np.ascontiguousarray(value).reshape(value.shape)) if isinstance(value, np.ndarray) else value
+    )
