@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from conformance.checks import Description
-from conformance.verdict import Result, Verdict
+from conformance.verdict import Result, Tier, Verdict
 
 HOME = Path(__file__).parent / "scripts"
 DEFAULT_NUM_RANKS = 3
@@ -45,6 +45,8 @@ def script(result: Result, asks: Sequence[str], description: Description | None)
     ``asks`` are the names of the contract that the case needs, ``description`` says where the hand-in has them.
     """
     if result.verdict is not Verdict.VIOLATED or description is None or not _CLAIMS.fullmatch(result.claim):
+        return None
+    if result.tier is not Tier.CORE:  # the plainest use is right then: the script would show nothing
         return None
     names = [name for asked in reversed(asks) for name in asked.split("|") if name in _TEMPLATES]
     for name in names:

@@ -189,6 +189,9 @@ def _nothing_examined(record: Record, impl: str) -> list[str]:
         return [f"nothing was examined: all {len(results)} checks wait for that"]
     if not record.results or any(result.verdict is not Verdict.NOT_PROVIDED for result in results) or impl == SUITE:
         return []
+    met = Counter(result.message for result in results if " does not provide " not in result.message)
+    if reasons := [message for message, _ in met.most_common(1) if message]:  # it is there and could not be used
+        return [f"nothing was examined: {reasons[0]}"]
     return ["nothing was examined: no check in this run is about anything that it provides"]
 
 

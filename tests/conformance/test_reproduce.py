@@ -36,6 +36,7 @@ REFERENCE = {
     "ShardedOptimizer": "zero1.py",
     "fully_shard": "fsdp.py",
 }
+BUCKETED = ROOT / "tests/examples/course_adapters.py"  # a function with a size of its own, and functions around a step
 # torch is imported once, six scripts run at a time, and each leaves what it prints beside itself.
 pytestmark = pytest.mark.timeout(600)  # eighteen times three processes, on a loaded machine
 RUN_ALL = """
@@ -59,11 +60,12 @@ for path in [*sys.argv[1:], *[None] * 6]:
 """
 
 
-def _script(path: Path, claim: str, name: str, size: int = 3) -> str:
+def _script(path: Path, claim: str, name: str, size: int = 3, spelling: str = "") -> str:
     result = Result(
         claim=claim, case="case", tier=Tier.CORE, impl="mine", verdict=Verdict.VIOLATED, data={"world_size": size}
     )
-    description = Description(name="mine", spec="mine", path=str(path), spellings={name: f"{name} ({path.name}:1)"})
+    told = f"{spelling or name} ({path.name}:1)"
+    description = Description(name="mine", spec="mine", path=str(path), spellings={name: told})
     text = script(result, [name], description)
     assert text is not None
     return text
@@ -75,6 +77,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     home = tmp_path_factory.mktemp("scripts")
     texts = {name: _script(ROOT / f"impls/mutants/{name}.py", claim, of) for name, claim, of in MUTANTS}
     claims = {of: claim for _, claim, of in MUTANTS}
+    texts["get_ddp_bucketed"] = _script(BUCKETED, "loop.mean", "DataParallel", spelling="get_ddp_bucketed")
     texts |= {of: _script(ROOT / "impls/reference" / file, claims[of], of) for of, file in REFERENCE.items()}
     for name, text in texts.items():
         (home / f"{name}.py").write_text(text, encoding="utf-8")
@@ -89,7 +92,7 @@ def test_script_shows_the_fault(told, name):
     assert "WRONG, expected" in told[name], told[name]
 
 
-@pytest.mark.parametrize("name", list(REFERENCE))
+@pytest.mark.parametrize("name", [*REFERENCE, "get_ddp_bucketed"])
 def test_script_shows_nothing_on_the_reference(told, name):
     assert "WRONG" not in told[name]
     assert told[name].count(": right\n") >= 3, told[name]
@@ -138,3 +141,12 @@ def test_what_a_script_cannot_show_has_none(tmp_path, claim, verdict, spelling):
     description = Description(name="mine", spec="mine", path=str(tmp_path / "mine.py"), spellings=spellings)
     result = Result(claim=claim, case="case", tier=Tier.CORE, impl="mine", verdict=verdict)
     assert script(result, ["ring_allreduce"], description) is None
+
+
+def test_fault_beyond_the_plainest_use_has_no_script(tmp_path):
+    """Two backward passes before one finish: a script with one would say that all is right."""
+    (tmp_path / "mine.py").write_text("", encoding="utf-8")
+    spellings = {"DataParallel": "DDP (mine.py:1)"}
+    description = Description(name="mine", spec="mine", path=str(tmp_path / "mine.py"), spellings=spellings)
+    result = Result(claim="loop.mean", case="case", tier=Tier.CONTRACT, impl="mine", verdict=Verdict.VIOLATED)
+    assert script(result, ["DataParallel"], description) is None

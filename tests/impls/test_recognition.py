@@ -221,3 +221,10 @@ def test_two_methods_for_one_collective_are_both_named_and_none_is_taken(write: 
     assert implementation.rivals() == {"all_reduce": ["Communicator.Allreduce", "Communicator.myAllreduce"]}
     path = write(text + 'adapters = {"all_reduce": "Communicator.myAllreduce"}\n')
     assert taken(load(path))["all_reduce"] == "Communicator.myAllreduce"
+
+
+def test_letter_is_not_said_to_mean_what_is_far_away(write: Write) -> None:
+    reason = load(write("def bcast(m): return m\n")).reason("broadcast")
+    assert reason is not None
+    assert "'m', which nothing is known to fill" in reason
+    assert "microbatches" not in reason
