@@ -32,6 +32,7 @@ from conformance.graded_process import GradedProcess, Limits, Orphans
 from conformance.hand_ins import Copied, HandIn
 from conformance.ledger import Ledger, LedgerError
 from conformance.time_limit import USED_UP
+from impls import table
 from lessons.quantities import num_bytes
 
 TICK_S = 0.2  # between two looks at the processes
@@ -53,6 +54,8 @@ class Course:
     seed: int
     jobs: int
     limits: Limits
+    handed_on: tuple[str, ...] = ()  # options that every pytest gets: how the hand-ins are to be taken
+    adapters_sha256: str = ""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -73,6 +76,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of drawn cases (default: 0)")
     parser.add_argument("--time-limit", type=float, default=600.0, metavar="SECONDS", help="of each (default: 600)")
     parser.add_argument("--memory-limit", type=num_bytes, metavar="BYTES", help="of each, such as 6GiB (default: none)")
+    parser.add_argument("--adapters", type=Path, metavar="FILE", help="a table of adapters as TOML, for all of them")
+    parser.add_argument("--device-shim", action="store_true", help="move their requests for cuda to the CPU")
 
 
 def main(chosen: argparse.Namespace) -> int:
@@ -80,7 +85,7 @@ def main(chosen: argparse.Namespace) -> int:
     try:
         course = _course(chosen)
         found, others = hand_ins.find(course.folder)
-    except (LedgerError, rubric.RubricError) as error:
+    except (LedgerError, rubric.RubricError, table.BadTable) as error:
         return _refuse(str(error))
     except OSError as error:
         return _refuse(f"{error.filename}: {error.strerror}")
@@ -149,6 +154,7 @@ class _Grading:
         limit_s = course.limits.time_s if attempt < 3 else 0.0
         options = [f"--impl={copied.path}", f"--rubric={course.rubric_path}", f"--hypothesis-seed={course.seed}"]
         options += [f"--time-limit={limit_s:g}"] if math.isfinite(limit_s) else []
+        options += course.handed_on
         self._num_started += 1
         process = GradedProcess(options, self._temporary / str(self._num_started), course.limits)
         self._running.append(
@@ -251,7 +257,8 @@ class _Grading:
 
     def _fingerprint(self, copied: Copied) -> str:
         course = self._course
-        return fingerprint([copied.sha256, course.rubric_sha256, course.suite, course.seed, course.limits])
+        taken = [*course.handed_on, course.adapters_sha256]
+        return fingerprint([copied.sha256, course.rubric_sha256, course.suite, course.seed, course.limits, *taken])
 
 
 def merge(reports: Sequence[Path], out: Path) -> int:
@@ -269,6 +276,10 @@ def _course(chosen: argparse.Namespace) -> Course:
     if not folder.is_dir():
         raise NotADirectoryError(20, "is no folder", str(folder))
     read = rubric.read(rubric_path, Ledger.load())
+    adapters = chosen.adapters.resolve() if chosen.adapters else None
+    if adapters:
+        table.read_file(str(adapters))  # a slip is told before anything runs
+    handed_on = [f"--adapters={adapters}"] if adapters else []
     out.mkdir(parents=True, exist_ok=True)
     return Course(
         folder=folder,
@@ -279,6 +290,8 @@ def _course(chosen: argparse.Namespace) -> Course:
         seed=chosen.seed,
         jobs=chosen.jobs,
         limits=Limits(time_s=chosen.time_limit, memory_bytes=chosen.memory_limit),
+        handed_on=(*handed_on, *(["--device-shim"] if chosen.device_shim else [])),
+        adapters_sha256=sha256_of(adapters) if adapters else "",
     )
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from conformance.checks import Description
-from conformance.verdict import Result, Verdict
+from conformance.verdict import Result, Tier, Verdict
 
 HOME = Path(__file__).parent / "scripts"
 DEFAULT_NUM_RANKS = 3
@@ -80,7 +80,8 @@ def _entry(result: Result, name: str) -> dict[str, Any] | None:
     for entry in _table():
         if not re.fullmatch(entry["claims"], result.claim) or name not in entry["functions"]:
             continue
-        can_show = entry.get("ranks") or result.verdict is not Verdict.HANGS  # only ranks have a limit
+        # Without ranks there is no limit of time. On them, what is asked for beyond core is more than plain use.
+        can_show = result.tier is Tier.CORE if entry.get("ranks") else result.verdict is not Verdict.HANGS
         if can_show and re.search(entry.get("cases", ""), result.case):
             return {**entry, **entry["functions"][name]}
     return None
@@ -115,6 +116,7 @@ def _filled(
         "path": repr(str(path)),
         "name": repr(spelling),
         "called": spelling,
+        "bare": spelling.removeprefix("get_"),  # of functions around a step
         "num_ranks": size,
         "limit_s": HANG_S if result.verdict is Verdict.HANGS else PATIENCE_S,
         "length": f"{2 * size + 1}.0",

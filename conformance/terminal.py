@@ -44,7 +44,7 @@ def write(reporter: pytest.TerminalReporter, record: Record, *, explain: bool) -
     for line in table(record) if record.results else ():
         reporter.write_line(line)
     for info in record.impls:
-        for line in (*info.error.splitlines(), *_nothing_examined(record, info.name)):
+        for line in (*info.error.splitlines(), *_refusals(record, info.name), *_nothing_examined(record, info.name)):
             reporter.write_line(f"{info.name}: {line}", yellow=True)
     if record.rubric is not None:
         for line in points.lines(record.rubric, record.score):
@@ -168,6 +168,19 @@ def _told(story: ScenarioStory) -> dict[str, str]:
     }
 
 
+def _refusals(record: Record, impl: str) -> list[str]:
+    """Why it refuses, each reason once: nothing red tells of it, and what helps is part of the reason."""
+    reasons = Counter(
+        result.message for result in record.results if result.impl == impl and result.verdict is Verdict.REFUSES
+    )
+    told = [
+        f"refuses ({count} {'check' if count == 1 else 'checks'}): {reason}"
+        for reason, count in reasons.most_common(MAX_CARDS)
+    ]
+    more = len(reasons) - MAX_CARDS
+    return [*told, *([f"and {more} more reasons to refuse in the report"] if more > 0 else [])]
+
+
 def _nothing_examined(record: Record, impl: str) -> list[str]:
     """One line where not a single check of this implementation could run."""
     results = [result for result in record.results if result.impl == impl and result.verdict is not Verdict.NOT_CHECKED]
@@ -176,6 +189,9 @@ def _nothing_examined(record: Record, impl: str) -> list[str]:
         return [f"nothing was examined: all {len(results)} checks wait for that"]
     if not record.results or any(result.verdict is not Verdict.NOT_PROVIDED for result in results) or impl == SUITE:
         return []
+    met = Counter(result.message for result in results if " does not provide " not in result.message)
+    if reasons := [message for message, _ in met.most_common(1) if message]:  # it is there and could not be used
+        return [f"nothing was examined: {reasons[0]}"]
     return ["nothing was examined: no check in this run is about anything that it provides"]
 
 

@@ -18,7 +18,7 @@ from impls.contract.patterns import entries_of
 from impls.contract.spellings import COMMUNICATORS, FAMILIES, WRAPPER_METHODS
 from impls.definitions import is_library, is_stub, place
 from impls.handover import cannot_be_called
-from impls.locate import entries_for
+from impls.locate import collectives_in, entries_for
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -120,8 +120,8 @@ def _by_methods(entry: Entry, modules: Sequence[ModuleType]) -> Iterator[Candida
         if method and not entries_for(name):
             yield Candidate(value, name, f"by its method {method}")
         elif entry.block == "collectives" and COMMUNICATORS.search(name):
-            spelling = next((each for each in entry.spellings if inspect.isfunction(getattr(value, each, None))), "")
-            if spelling:
+            methods = [each for each, _ in inspect.getmembers(value, inspect.isfunction)]
+            for spelling in collectives_in(methods).get(entry.name, ()):
                 yield Candidate(method_of(value, spelling), f"{name}.{spelling}", "a method of a communicator")
 
 

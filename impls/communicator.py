@@ -43,6 +43,14 @@ def method_of(owner: type, method: str) -> MethodOf:
     return MethodOf(owner, method)
 
 
+def member(owner: Any, name: str) -> Any:
+    """What an owner has under a name, None when it has nothing; a class's method as a function of all it needs."""
+    value = getattr(owner, name, None)
+    if inspect.isclass(owner) and inspect.isfunction(inspect.getattr_static(owner, name, None)):
+        return method_of(owner, name)
+    return value
+
+
 def _parameters(target: Any) -> list[inspect.Parameter]:
     try:
         found = inspect.signature(target).parameters.values()

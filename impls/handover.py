@@ -163,4 +163,6 @@ def _asked(names: Sequence[str]) -> str:
 
 
 def _meant(name: str) -> str:
+    if len(name) == 1:  # a letter is known under too many names to say which
+        return ""
     return next((key for key, synonyms in SYNONYMS.items() if name == key or name in synonyms), "")

@@ -14,7 +14,9 @@ from typing import Any
 
 import torch.distributed as dist
 
+from impls.arrays import as_array, as_tensor, knows_arrays_only
 from impls.candidates import Candidate, choose
+from impls.communicator import member
 from impls.contract import BLOCKS, ENTRIES, Entry
 from impls.contract.spellings import STATE_FUNCTIONS
 from impls.definitions import is_library, is_stub, place
@@ -190,6 +192,9 @@ class Implementation:
         args, kwargs = arguments(found.value, ENTRIES[name], available | rest)
         if takes_any_keyword(found.value):
             kwargs |= {key: value for key, value in rest.items() if not takes(found.value, key)}
+        if ENTRIES[name].block == "collectives" and knows_arrays_only(found.value):
+            given = {key: as_array(value) for key, value in kwargs.items()}
+            return as_tensor(self.invoke(found.value, *map(as_array, args), **given))
         return self.invoke(found.value, *args, **kwargs)
 
     def _set_state(self) -> None:
@@ -281,7 +286,7 @@ class Implementation:
         for home in (module, *self.modules):
             value: Any = home
             for part in adapter.split("."):
-                value = getattr(value, part, None)
+                value = member(value, part)
             if value is not None:
                 return self._described(value, adapter, entry)
         reason = f"the adapters table maps {entry.name} to {adapter!r}, which is not defined"

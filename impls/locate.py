@@ -10,8 +10,9 @@ import dataclasses
 import difflib
 import hashlib
 import os
+import shlex
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ _NOT_SOURCES = frozenset({"__pycache__", "node_modules", "site-packages", "venv"
 _OWNERS = {spelling: entry.name for entry in ENTRIES.values() for spelling in entry.spellings}
 _COLLECTIVES = frozenset(spelling for spelling, name in _OWNERS.items() if ENTRIES[name].block == "collectives")
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_MOST_TOLD = 4  # names or files in one sentence
 _SPECIAL_NAMES = frozenset({"adapters", "MANIFEST"})
 
 
@@ -198,8 +200,24 @@ def entries_for(name: str, node: ast.stmt | None = None) -> list[str]:
         methods = {each.name for each in node.body if isinstance(each, ast.FunctionDef)}
         found += [entry for entry, names in WRAPPER_METHODS.items() if methods & set(names)]
         if COMMUNICATORS.search(name):
-            found += [_OWNERS[method] for method in sorted(methods & _COLLECTIVES)]
+            found += collectives_in(sorted(methods))
     return found
+
+
+def collectives_in(methods: Sequence[str]) -> dict[str, list[str]]:
+    """The collectives among a class's methods: by name of the contract, the methods that may stand for it.
+
+    As with functions, the contract's own name goes before those of the lists, and these before names by their parts:
+    ``all_reduce``, ``my_all_reduce``, then mpi4py's ``Allreduce`` or ``myAllreduce``.
+    """
+    found: dict[str, list[tuple[int, str]]] = {}
+    for method in methods:
+        listed = _OWNERS.get(method) if method in _COLLECTIVES else None
+        for entry in [listed] if listed else entries_of(method, is_class=False):
+            if ENTRIES[entry].block == "collectives":
+                rank = 0 if method == entry else 1 if listed else 2
+                found.setdefault(entry, []).append((rank, method))
+    return {entry: [method for rank, method in ranked if rank == min(ranked)[0]] for entry, ranked in found.items()}
 
 
 def definitions(path: Path, name: str) -> list[ast.stmt]:
@@ -213,6 +231,7 @@ def _located(name: str, spec: str, path: Path, kind: Kind, module: str, anything
         raise ProvidesNothing(
             f"--impl={spec}: {path.name} defines none of the names that are checked, such as ring_allreduce or "
             'DataParallel. Rename, or map yours in a table: adapters = {"ring_allreduce": "my_name"}.'
+            f"{_what_it_has(candidates, spec)}{_below(path, spec)}"
         )
     own = kind in (Kind.FILE, Kind.FOLDER, Kind.YOURS)
     return Located(
@@ -232,7 +251,8 @@ def _candidates(folder: Path, spec: str, anything: bool = False) -> Iterator[Pat
     """``__init__.py``, then those files of the folder that define a name of the contract: others may be scripts."""
     modules = sorted(folder.glob("*.py"))
     if not modules:
-        raise EmptyFolder(f"--impl={spec}: {folder} has no Python module. `python -m impls new NAME` makes one.")
+        made = " `python -m impls new NAME` makes one."
+        raise EmptyFolder(f"--impl={spec}: {folder} has no Python module.{_below(folder, spec) or made}")
     for path in sorted(modules, key=lambda path: not path.stem.startswith("_")):
         if path.stem == "__init__" or (
             not path.stem.startswith(("test_", "conftest", "setup", "__"))
@@ -246,6 +266,33 @@ def _provides_something(path: Path, spec: str, star: bool = True) -> bool:
     if names.keys() & _SPECIAL_NAMES or (star and "*" in names):
         return True
     return any(entries_for(name, node) for name, node in names.items())
+
+
+def _what_it_has(candidates: Sequence[Path], spec: str) -> str:
+    """What could be named in a table: the public definitions of these files, the first of them."""
+    nodes = [node for path in candidates for node in _parse(path, spec).body if isinstance(node, _DEFINITIONS)]
+    names = [node.name for node in nodes if not node.name.startswith("_")]
+    more = f" and {len(names) - _MOST_TOLD} more" if len(names) > _MOST_TOLD else ""
+    return f" It has {', '.join(names[:_MOST_TOLD])}{more}." if names else ""
+
+
+def _below(folder: Path, spec: str) -> str:
+    """The files deeper in a folder that could be asked for by themselves: a package inside of a repository."""
+    if not folder.is_dir():
+        return ""
+    deeper = [path for path in sorted(_sources(folder)) if path.parent != folder and _can_be_asked_for(path, spec)]
+    if not deeper:
+        return ""
+    more = f", or one of {len(deeper) - _MOST_TOLD} more" if len(deeper) > _MOST_TOLD else ""
+    told = " or ".join(shlex.quote(f"--impl={Path(spec) / path.relative_to(folder)}") for path in deeper[:_MOST_TOLD])
+    return f" Below it there is what can be checked: {told}{more}."
+
+
+def _can_be_asked_for(path: Path, spec: str) -> bool:
+    try:
+        return not path.stem.startswith(("test_", "conftest", "setup")) and _provides_something(path, spec, star=False)
+    except ImplementationError:  # cannot be read: no advice
+        return False
 
 
 def _bound_names(body: list[ast.stmt]) -> Iterator[tuple[str, ast.stmt]]:

@@ -82,7 +82,7 @@ def _list(comparison: Comparison, kind: Kind, room: int, everything: bool) -> It
     yield from paper.wrapped(f"{kind.upper()} ({len(changes):,}): {ABOUT[kind]}", room)
     groups = grouped(comparison, kind)
     shown = groups if everything else groups[:LISTED]
-    rows = [(f"  {group[0].claim}", _cases(group), _turn(group[0]), group[0].impl) for group in shown]
+    rows = [(f"  {group[0].claim}", _turn(group[0]), group[0].impl, _cases(group)) for group in shown]
     for row, group in zip(paper.table(rows, room, left=4), shown, strict=True):
         yield row
         if kind is Kind.REGRESSED:

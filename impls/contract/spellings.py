@@ -228,9 +228,12 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
         *("x", "t", "input", "data", "inp", "input_tensor", "tensor_in", "buf", "buffer", "flat", "value", "values"),
         *("vec", "arr", "array", "local", "shard", "chunk", "grad", "gradient", "local_tensor", "tensor_list"),
         *("inputs", "ids", "input_ids", "token_ids", "tokens", "indices", "idx", "local_shard", "local_x"),
-        *("sendbuf", "send_buf", "send_buffer"),
+        *("sendbuf", "send_buf", "send_buffer", "src_array", "send_array", "sendarray"),
     ),
-    "out": ("recvbuf", "recv_buf", "recv_buffer", "output", "result"),
+    "out": (
+        *("recvbuf", "recv_buf", "recv_buffer", "output", "result", "dest_array", "dst_array", "recv_array"),
+        "recvarray",
+    ),
     "src": ("root", "source", "src_rank", "root_rank", "from_rank", "broadcaster"),
     "group": (
         *("process_group", "pg", "proc_group", "dp_group", "data_parallel_group", "tp_group"),

@@ -13,7 +13,7 @@ from conformance.__main__ import main
 
 FAKE = """
 import hashlib, json, os, pathlib, signal, subprocess, sys, time
-options = dict(option.removeprefix("--").split("=", 1) for option in sys.argv[1:])
+options = {name.removeprefix("--"): value for name, _, value in (option.partition("=") for option in sys.argv[1:])}
 impl, report = pathlib.Path(options["impl"]), pathlib.Path(options["report"])
 sources = [impl] if impl.is_file() else sorted(impl.rglob("*.py"))
 words = " ".join(path.read_text() for path in sources).split()
@@ -24,8 +24,9 @@ def write(points, verdict="holds", message=""):
     total = {"points": points, "out_of": 4, "open": 4 if verdict == "lost" else 0}
     result = {"verdict": verdict, "message": message}
     rubric = {"sha256": hashlib.sha256(pathlib.Path(options["rubric"]).read_bytes()).hexdigest()}
+    taken = [options.get("adapters"), "device-shim" in options]
     text = json.dumps({"impls": [{"name": impl.name, "path": str(impl)}], "rubric": rubric, "results": [result],
-        "score": {impl.name: total}, "run": {"exit_status": 0}, "seed": options["hypothesis-seed"]})
+        "score": {impl.name: total}, "run": {"exit_status": 0}, "seed": options["hypothesis-seed"], "taken": taken})
     (report / "report.json").write_text(text)
 
 with open(os.environ["COURSE_LOG"], "a") as log:

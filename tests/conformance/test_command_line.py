@@ -118,6 +118,15 @@ def test_two_files_of_one_name_are_both_shown(make_place):
     assert [info["name"] for info in done.record["impls"]] == ["a/ddp.py", "b/ddp.py"]
 
 
+def test_a_hand_in_that_is_called_suite_is_not_the_suite(make_place):
+    check = CHECK.replace("judge):", "judge, subject):")
+    place = make_place({"test_checks.py": check, "suite/__init__.py": "def all_reduce(tensor):\n    return tensor\n"})
+    done = place.run("--impl=suite", "-k", "fine")
+    assert done.status == 0, done.text
+    (info,) = done.record["impls"]
+    assert info["name"] == info["path"] != "suite"
+
+
 @pytest.mark.parametrize(
     ("marker", "told"),
     [("", "names no claim"), ('@claim("collectives.ring.stepps")', "collectives.ring.steps")],

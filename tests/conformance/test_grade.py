@@ -159,6 +159,19 @@ def test_report_that_a_later_hand_in_touches_is_made_anew(tmp_path):
     assert "a.py: 4 of 4 points" in text.splitlines()[-2]
 
 
+def test_how_hand_ins_are_taken_reaches_every_run_and_is_part_of_the_grade(tmp_path):
+    course = make(tmp_path, {"a.py": "x = 1"})
+    table = tmp_path / "table.toml"
+    table.write_text("[adapters]\n", encoding="utf-8")
+    options = (f"--adapters={table}", "--device-shim")
+    assert course.grade(*options)[0] == 0
+    assert f'"taken": ["{table}", true]' in (course.out / "a.py" / "report.json").read_text(encoding="utf-8")
+    assert "as graded before" in course.grade(*options)[1]
+    table.write_text("[adapters]\nop = 'mean'\n", encoding="utf-8")
+    assert "as graded before" not in course.grade(*options)[1]
+    assert "as graded before" not in course.grade(options[0])[1]
+
+
 def interrupt(course: Class, number: int, first: str) -> int:
     """Send the signal while the second hand-in is being examined; give the status of the run."""
     before = len(course.pids) if (course.home / "log").exists() else 0
@@ -203,6 +216,7 @@ def test_links_out_of_a_hand_in_are_left_out_and_named(tmp_path):
     [
         ({"notes.txt": ""}, [], "has no hand-in"),
         ({"a.py": ""}, ["--rubric=none.toml"], "none.toml cannot be read"),
+        ({"a.py": ""}, ["--adapters=none.toml"], "none.toml: it cannot be read"),
         ({"a.py": ""}, ["--memory-limit=lots"], "lots"),
         ({"a.py": ""}, ["--jobs=0"], "at least one"),
     ],

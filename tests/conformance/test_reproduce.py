@@ -110,11 +110,29 @@ def _script(name: str, claim: str, of: str, size: int) -> str:
     return text
 
 
+def _bucketed() -> str:
+    """For a function with a size of its own, and functions around a step."""
+    impl = _load(str(ROOT / "tests/examples/course_adapters.py:get_ddp_bucketed"))
+    description = Description(
+        name="mine",
+        spec="mine",
+        path=str(impl.path),
+        spellings={"DataParallel": impl.provides("data_parallel")["DataParallel"]},
+        bindings={"DataParallel": impl.bindings("DataParallel")},
+    )
+    result = Result(claim="loop.mean", case=CASES["loop.mean"], tier=Tier.CORE, impl="mine", verdict=Verdict.VIOLATED)
+    text = script(result, ["DataParallel"], description)
+    assert text is not None
+    assert "bucket_size_mb=25.0" in text
+    return text
+
+
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """What each script printed, and its exit status, by the name of the mutant; for the reference with ``right-``."""
     home = tmp_path_factory.mktemp("scripts")
     texts = {name: _script(name, *rest) for name, *rest in MUTANTS}
+    texts["right-get_ddp_bucketed"] = _bucketed()
     texts |= {f"right-{name}": _script("reference", *rest) for name, *rest in MUTANTS if "hangs" not in name}
     for name, text in texts.items():
         (home / f"{name}.py").write_text(text, encoding="utf-8")
@@ -130,7 +148,7 @@ def test_script_shows_the_fault(told, name):
     assert told[name].splitlines()[-1] != "False", "exit status"
 
 
-@pytest.mark.parametrize("name", [name for name, *_ in MUTANTS if "hangs" not in name])
+@pytest.mark.parametrize("name", [*[name for name, *_ in MUTANTS if "hangs" not in name], "get_ddp_bucketed"])
 def test_script_shows_nothing_on_the_reference(told, name):
     lines = told[f"right-{name}"].splitlines()
     assert "WRONG" not in told[f"right-{name}"]
@@ -242,3 +260,24 @@ def test_what_takes_something_else_has_no_script(tmp_path, bindings):
         claim="zero.equivalence", case=CASES["zero.equivalence"], tier=Tier.CORE, impl="mine", verdict=Verdict.VIOLATED
     )
     assert script(result, ["ShardedOptimizer"], description) is None
+
+
+def test_fault_beyond_the_plainest_use_has_no_script(tmp_path):
+    """Two backward passes before one finish: a script with one would say that all is right."""
+    (tmp_path / "mine.py").write_text("", encoding="utf-8")
+    description = Description(
+        name="mine",
+        spec="mine",
+        path=str(tmp_path / "mine.py"),
+        spellings={"DataParallel": "DDP (mine.py:1)"},
+        bindings={"DataParallel": {"module": "module"}},
+    )
+    texts = [
+        script(
+            Result(claim="loop.mean", case=CASES["loop.mean"], tier=tier, impl="mine", verdict=Verdict.VIOLATED),
+            ["DataParallel"],
+            description,
+        )
+        for tier in (Tier.CORE, Tier.CONTRACT)
+    ]
+    assert [text is None for text in texts] == [False, True]

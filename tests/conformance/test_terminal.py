@@ -116,3 +116,17 @@ def test_hint_of_the_claim_is_for_wrong_values_only(verdict):
     assert hint.en
     assert hint.fa
     assert record._with_hint(_result("test_1", verdict), {CLAIM: claim}, {"mine"}, {}).hint == record.FIX_THE_IMPORT
+
+
+def test_reason_to_refuse_is_told_once_with_its_checks():
+    reason = "ddp.py:18: model.cuda() asks for cuda, which this machine does not have. --device-shim moves it"
+    text = _written([_result(f"test_{i}", Verdict.REFUSES, reason) for i in range(5)])
+    assert text.count(reason) == 1
+    assert f"mine: refuses (5 checks): {reason}" in text
+
+
+def test_what_is_there_and_could_not_be_used_is_told_with_the_reason():
+    lacks = _result("test_1", Verdict.NOT_PROVIDED, "mine does not provide gpipe: mine has no gpipe")
+    stuck = _result("test_2", Verdict.NOT_PROVIDED, "class PipelineStage has no method train_step, step, run")
+    assert "mine: nothing was examined: class PipelineStage has no method train_step" in _written([lacks, lacks, stuck])
+    assert "nothing was examined: no check in this run" in _written([lacks])

@@ -70,7 +70,7 @@ AT_IMPORT = {
     "writes_reports": """
         import glob, json, pathlib
         forged = {"score": {"writes_reports.py": {"points": 4, "out_of": 4}}, "results": []}
-        places = {pathlib.Path.cwd(), pathlib.Path(__file__).parent, *map(pathlib.Path, sys.path)}
+        places = {pathlib.Path.cwd(), pathlib.Path(__file__).parent}
         for parent in glob.glob("/proc/[0-9]*/cwd"):
             try:
                 if "writes_reports.py" in open(f"{parent[:-3]}cmdline").read():  # this run, not a neighbour's

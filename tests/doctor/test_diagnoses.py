@@ -20,6 +20,7 @@ FAULTS = [
     ("missing_broadcast.py", "divergence", [], "optimizer.step()", "missing-broadcast"),
     ("bypassed_wrapper.py", "divergence", [1], "optimizer.step()", "wrapper-bypassed"),
     ("sub_group.py", "hang", [2], "dist.barrier()", "subgroup-on-some-ranks"),
+    ("sub_group_of_members.py", "hang", [0, 1], "# the fault", "subgroup-on-some-ranks"),
     ("own_excepthook.py", "exception", [1], "# the fault", "exception-on-one-rank"),
     ("killed.py", "killed", [1], "dist.all_reduce", ""),
     ("wrong_size.py", "mismatch", [1], "# the fault", "collective-in-a-branch"),
@@ -58,6 +59,12 @@ def test_a_fault_is_told_with_rank_line_and_entry(
     assert run.first["where"] == line_of(script, text), run.told
     assert run.first["entries"][:1] == ([entry] if entry else []), run.told
     assert run.first["sentence"].split()[-1] in run.told
+
+
+def test_the_group_that_others_left_out_is_told(once: Once) -> None:
+    """Where the others are by then is a matter of moments: the store may give them members of another group."""
+    run = once("sub_group_of_members.py")
+    assert run.first["details"][0].startswith("rank 0 has made a group of ranks 0, 1 in scripts/")
 
 
 def test_a_healthy_script_is_healthy_time_and_again(tmp_path: Path) -> None:

@@ -60,6 +60,44 @@ def test_steps_that_some_rank_left_out_are_not_compared() -> None:
     assert divergence.compare(_reports(looks)) == ([], [])
 
 
+def _of_unequal_length(at_the_end: list[int]) -> Any:
+    """Rank 0 takes one step and rank 1 two; both look once more at the end."""
+    reports = _reports({0: [EQUAL[0], (1, [5, 6], [1.0, 2.0])], 1: [*EQUAL, (2, at_the_end, [1.0, 2.5])]})
+    for rank, report in reports.items():
+        report["parameters"][0]["steps"] = rank + 1
+    return reports
+
+
+def test_the_look_at_the_end_is_compared_with_that_of_the_others_however_many_steps_they_took() -> None:
+    assert divergence.compare(_of_unequal_length([5, 6])) == ([], [])
+    (found,), _ = divergence.compare(_of_unequal_length([5, 7]))
+    assert found.parameter == "b"
+    assert "Steps taken: rank 0: 1; rank 1: 2." in " ".join(found.details)
+    assert found.entries[0] == "skipped-batch"
+
+
+def test_ranks_that_were_ended_amid_their_steps_have_no_end_in_common() -> None:
+    assert divergence.compare(_of_unequal_length([5, 7]), is_whole=False) == ([], [])
+
+
+def test_replicas_that_are_reduced_by_hand_are_not_sent_to_entries_about_the_wrapper() -> None:
+    odd = [EQUAL[0], (1, [3, 5], [1.0, 2.5])]
+    reports = _reports({0: EQUAL, 1: odd, 2: EQUAL})
+    (by_hand,), _ = divergence.compare(reports)
+    for report in reports.values():
+        report["parameters"][0]["evidence"] = "DistributedDataParallel"
+    (wrapped,), _ = divergence.compare(reports)
+    assert "wrapper-bypassed" in wrapped.entries
+    assert "wrapper-bypassed" not in by_hand.entries
+    assert "order-of-a-set" in by_hand.entries
+
+
+def test_what_was_compared_is_counted() -> None:
+    assert divergence.num_compared(_reports({0: EQUAL, 1: EQUAL})) == 1
+    assert divergence.num_compared(_reports({0: EQUAL, 1: EQUAL}, confirmed=1)) == 0
+    assert divergence.num_compared(_reports({0: EQUAL})) == 0
+
+
 def test_replicas_that_meet_again_are_a_note() -> None:
     apart = [EQUAL[0], (1, [3, 9], [1.0, 9.0])]
     together = (2, [6, 6], [1.0, 1.0])

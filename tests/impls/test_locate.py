@@ -81,6 +81,9 @@ def test_in_a_folder_only_the_files_that_define_something_are_taken(folder: Path
         ("notes.txt", NotPython, "notes.txt is not a Python file"),
         ("nothing.py", ProvidesNothing, "defines none of the names"),
         ("scripts", ProvidesNothing, "defines none of the names"),
+        ("repository", EmptyFolder, "can be checked: '--impl=repository/my package/ddp.py'."),
+        ("with a script", ProvidesNothing, "can be checked: '--impl=with a script/package/ring.py'."),
+        ("unnamed.py", ProvidesNothing, "It has Adder, add_up."),
         ("broken.py", BrokenSyntax, "broken.py:2: "),
         ("nul.py", BrokenSyntax, "nul.py"),
         ("latin.py", BrokenSyntax, "latin.py"),
@@ -94,10 +97,15 @@ def test_what_cannot_be_checked_is_refused_in_one_sentence(
         "notes.txt": "",
         "nothing.py": "x = 1\n",
         "scripts/launch.py": "print()\n",
+        "repository/my package/ddp.py": "class DDP: pass\n",
+        "repository/my package/test_ddp.py": RING,
+        "with a script/launch.py": "print()\n",
+        "with a script/package/ring.py": RING,
+        "unnamed.py": "class Adder: pass\ndef add_up(tensor): pass\ndef _own(): pass\n",
         "broken.py": RING + "def tree_allreduce(:\n",
         "nul.py": RING + "\0",
     }.items():
-        Path(path).parent.mkdir(exist_ok=True)
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
         Path(path).write_text(text)
     Path("latin.py").write_bytes(RING.encode() + "x = 'é'".encode("latin-1"))
     Path("empty").mkdir()

@@ -188,3 +188,43 @@ def test_parameters_are_told_with_what_they_are_handed(write: Write) -> None:
         "bucket_size_mb": "bucket_cap_mb",
         "verbose": "",
     }
+
+
+MPI = """
+class Communicator:
+    def __init__(self, comm): self.comm = comm
+    def Get_rank(self): return self.comm.Get_rank()
+    def myAllreduce(self, src_array, dest_array, op="sum"): dest_array[:] = src_array
+    def Bcast(self, buf, root=0): return buf
+"""
+
+
+def test_methods_of_a_communicator_are_known_by_their_parts(write: Write) -> None:
+    """mpi4py's capitals, and whoever writes them again."""
+    implementation = load(write(MPI))
+    assert taken(implementation) == {
+        "all_reduce": "Communicator.myAllreduce",
+        "broadcast": "Communicator.Bcast",
+    }
+    assert implementation.bindings("all_reduce") == {
+        "src_array": "tensor",
+        "dest_array": "out",
+        "op": "",
+        "comm": "mesh",
+    }
+
+
+def test_two_methods_for_one_collective_are_both_named_and_none_is_taken(write: Write) -> None:
+    """The wrapper around the library's own and the one that was homework: nobody knows which is meant."""
+    text = MPI + "    def Allreduce(self, src_array, dest_array): self.comm.Allreduce(src_array, dest_array)\n"
+    implementation = load(write(text))
+    assert implementation.rivals() == {"all_reduce": ["Communicator.Allreduce", "Communicator.myAllreduce"]}
+    path = write(text + 'adapters = {"all_reduce": "Communicator.myAllreduce"}\n')
+    assert taken(load(path))["all_reduce"] == "Communicator.myAllreduce"
+
+
+def test_letter_is_not_said_to_mean_what_is_far_away(write: Write) -> None:
+    reason = load(write("def bcast(m): return m\n")).reason("broadcast")
+    assert reason is not None
+    assert "'m', which nothing is known to fill" in reason
+    assert "microbatches" not in reason

@@ -27,6 +27,13 @@ def test_slow_links_between_nodes_make_it_a_pipeline(capsys: pytest.CaptureFixtu
     assert "choose.pipeline" in out
 
 
+def test_one_device_has_one_layout_and_no_runner_up(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["advise", "--params", "1e6", "--layers", "2", "--devices", "1"]) == 0
+    out = capsys.readouterr().out
+    assert [line.split("  ")[0] for line in out.splitlines() if " yes " in line] == ["one replica"]
+    assert "runner-up" not in out
+
+
 def test_nothing_that_fits_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["advise", "--params", "70e9", "--layers", "80", "--devices", "1"]) == 1
     assert "Nothing fits" in capsys.readouterr().out

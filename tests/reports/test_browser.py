@@ -169,7 +169,9 @@ def test_without_javascript_the_page_is_english_and_shows_all_but_cards(browser:
     assert page.locator(".fa:visible").count() == 0
     expect(page.locator(".row", has_text="loop.mean").first).to_be_visible()
     expect(page.locator("#pictures svg[role=img]").first).to_be_visible()
-    assert "need JavaScript" in page.inner_text("body")
+    expect(page.locator("noscript p", has_text="need JavaScript")).to_be_in_viewport()
+    for dead in ("#language", "#theme", ".filters"):
+        expect(page.locator(dead)).to_be_hidden()
     context.close()
 
 
@@ -353,3 +355,24 @@ def contrast(ink: str, ground: str) -> float:
 
     low, high = sorted((light(ink), light(ground)))
     return (high + 0.05) / (low + 0.05)
+
+
+def test_a_card_with_a_timeline_and_a_long_name_fit_a_telephone(browser: Browser, tmp_path: Path) -> None:
+    name = "m" * 200
+    traced = sample.result(
+        "loop.step", "mine", Verdict.VIOLATED, case="long", timeline=f"{'loop.step-mine-' * 9}.trace.json"
+    )
+    report = build.build(sample.record(extra=(traced,)))
+    for info in report["impls"]:
+        info["name"] = info["name"].replace("mine", name)
+    for result in report["results"]:
+        result["impl"] = result["impl"].replace("mine", name)
+    report["summary"][name] = report["summary"].pop("mine")
+    path = tmp_path / "report.html"
+    path.write_text(html.render(report), encoding="utf-8")
+    page = browser.new_page(viewport={"width": 360, "height": 800}, locale="en-US")
+    page.goto(f"{path.as_uri()}#claim-loop.step")
+    expect(page.locator('[id="claim-loop.step"] .card')).to_be_visible()
+    page.eval_on_selector_all("details", "all => all.forEach(one => { one.open = true; })")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    page.close()

@@ -259,3 +259,11 @@ def test_the_command_ends_as_any_other_tool_when_nobody_reads(report: Report, tm
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, timeout=120)
     assert done.stdout.startswith("OLD  2025-03-14")
     assert done.stderr == ""
+
+
+def test_what_became_of_a_case_with_a_long_name_is_still_read(report: Report) -> None:
+    case = "test_parameters_gradients_and_optimizer_state_are_split_over_all_ranks_of_the_world[2]"
+    old, new = copy.deepcopy(report), turned(report, Verdict.VIOLATED)
+    for one in (old, new):
+        next(r for r in one["results"] if r["claim"] == "loop.same-init" and r["impl"] == "mine")["case"] = case
+    assert "loop.same-init  holds -> violated" in compare_text.text(compare(old, new), 80)

@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from reports import build, tables_html
+from reports.merge import merge
+from tests.reports import sample
 from tests.reports.conftest import needs_chromium
 from tests.reports.test_accessible import axe, told
 from tests.reports.test_tables_html import compared, merged
@@ -46,3 +49,22 @@ def test_axe_finds_no_violation_in_either_theme(page: Page) -> None:
     for scheme in ("light", "dark"):
         page.evaluate(f"document.documentElement.dataset.theme = '{scheme}'")
         assert told(page.evaluate("axe.run({resultTypes: ['violations']})")) == []
+
+
+@pytest.mark.parametrize("width", [768, 1280])
+def test_a_long_name_leaves_the_scores_in_sight(browser: Browser, tmp_path: Path, width: int) -> None:
+    report = build.build(sample.record())
+    for info in report["impls"]:
+        info["name"] = info["name"].replace("mine", "m" * 200)
+    for result in report["results"]:
+        result["impl"] = result["impl"].replace("mine", "m" * 200)
+    report["summary"]["m" * 200] = report["summary"].pop("mine")
+    (tmp_path / "report.json").write_text(build.dumps(report), encoding="utf-8")
+    path = tmp_path / "class.html"
+    path.write_text(tables_html.merged(merge([tmp_path])), encoding="utf-8")
+    page = browser.new_page(viewport={"width": width, "height": 800}, locale="en-US")
+    page.goto(path.as_uri())
+    box = page.locator(".class tbody .mark").first.bounding_box()
+    assert box is not None
+    assert box["x"] + box["width"] <= width
+    page.close()

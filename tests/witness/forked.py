@@ -43,7 +43,7 @@ def run(
     world_size: int,
     folder: Path,
     *,
-    limit_s: float = 20.0,
+    limit_s: float = 60.0,
     quiet_s: float = QUIET_S,
     portable: bool = False,
 ) -> Report:

@@ -127,7 +127,7 @@ class TestWhereThreadsCannotBeSeen:
     def _blind(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("fixtures.witness.threads.readable", lambda: False)
 
-    def _run(self, program: Program, world_size: int, folder: Path, limit_s: float = 20.0) -> Report:
+    def _run(self, program: Program, world_size: int, folder: Path, limit_s: float = 60.0) -> Report:
         return run(program, world_size, folder, limit_s=limit_s, portable=True)
 
     @pytest.mark.parametrize("program", [hanging.send_send, hanging.roots_differ, hanging.rank_one_makes_no_group])

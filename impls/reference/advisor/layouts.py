@@ -73,8 +73,8 @@ def option(wanted: Request, layout: Layout) -> Option:
 
 
 def data_parallel(wanted: Request) -> list[Option]:
-    """All devices as replicas, from nothing sharded to everything."""
-    return [option(wanted, Layout(dp=wanted.num_devices, stage=stage)) for stage in Stage]
+    """All devices as replicas, from nothing sharded to everything; one device has nobody to share with."""
+    return [option(wanted, Layout(dp=wanted.num_devices, stage=stage)) for stage in _stages(wanted.num_devices)]
 
 
 def combined(wanted: Request, *, most_tp: int, copies: int = 1) -> list[Option]:
@@ -93,11 +93,15 @@ def combined(wanted: Request, *, most_tp: int, copies: int = 1) -> list[Option]:
 
 def _least_sharded(wanted: Request, tp: int, pp: int, copies: int) -> Iterator[Option]:
     dp = wanted.num_devices // tp // pp
-    for stage in Stage if dp > 1 else (Stage.DDP,):
+    for stage in _stages(dp):
         layout = Layout(dp=dp, tp=tp, pp=pp, stage=stage)
         if copies * states_bytes(wanted, layout) + other_bytes(wanted, layout) <= wanted.device_bytes:
             yield option(wanted, layout)
             return
+
+
+def _stages(dp: int) -> tuple[Stage, ...]:
+    return tuple(Stage) if dp > 1 else (Stage.DDP,)
 
 
 def _divisors(number: int) -> list[int]:

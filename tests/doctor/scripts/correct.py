@@ -5,6 +5,7 @@ import time
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed.algorithms.join import Join
 from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.nn.parallel import DistributedDataParallel
 
@@ -39,6 +40,11 @@ replica = DistributedDataParallel(nn.Linear(6, 3))
 steps(replica, ZeroRedundancyOptimizer(replica.parameters(), torch.optim.Adam, lr=0.1), seed=rank)
 parallel = RowParallel()
 steps(parallel, torch.optim.SGD(parallel.parameters(), lr=0.1), seed=0)
+joined = DistributedDataParallel(nn.Linear(6, 3))  # the others go on without rank 0, and all end with one model
+descent = torch.optim.SGD(joined.parameters(), lr=0.1)
+with Join([joined]):
+    for _ in range(rank + 1):
+        steps(joined, descent, seed=rank)
 local = nn.Linear(6, 3)  # steps of its own, an average at the end
 steps(local, torch.optim.SGD(local.parameters(), lr=0.1), seed=rank)
 for parameter in local.parameters():
