@@ -52,7 +52,7 @@ def test_an_option_that_a_layer_does_not_ask_for_is_not_provided(worlds: WorldPo
     ("parameters", "reason"),
     [
         ("x, weight", "takes no bias"),
-        ("x, linear", "asks for 'x', and no tensor is offered here"),
+        ("tensor, linear", "asks for 'tensor', and no tensor is offered here"),
         ("x, weight, bias, strength", "asks for 'strength', which nothing is known to fill"),
     ],
 )
