@@ -6,6 +6,7 @@ import dataclasses
 import shlex
 import time
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from conformance import collect, mutants, record, terminal
 from conformance.describing import Descriptions
 from conformance.journal import Gathered, gather
 from conformance.ledger import LedgerError
+from conformance.options import Choice
 from conformance.state import State
 from conformance.verdict import Claim, Result, Verdict
 
@@ -63,17 +65,12 @@ def _run(session: pytest.Session, state: State, gathered: Gathered) -> record.Ru
     except LedgerError as error:  # the workers have said so too, as errors of collection
         state.trouble = str(error)
     is_whole = _is_whole(config)
-    checked = collect.checked_claims() | {planned.claim for planned in gathered.planned.values()}
-    chosen = claims.keys() if choice.claims is None else choice.claims
-    unchecked = [
-        claim.id for claim in claims.values() if claim.id in chosen and claim.id not in checked and not claim.same_as
-    ]
     known = {impl.name: Descriptions(state.folder).known(impl) for impl in choice.impls}
     return record.Run(
         impls=choice.impls,
         descriptions={name: description for name, description in known.items() if description is not None},
         claims=claims,
-        unchecked=unchecked if is_whole and choice.rubric is None else (),
+        unchecked=_unchecked(choice, claims, gathered) if is_whole and choice.rubric is None else (),
         is_whole=is_whole,
         about={
             "id": uuid.uuid4().hex,
@@ -87,6 +84,15 @@ def _run(session: pytest.Session, state: State, gathered: Gathered) -> record.Ru
         rubric=choice.rubric,
         rootpath=config.rootpath,
     )
+
+
+def _unchecked(choice: Choice, claims: Mapping[str, Claim], gathered: Gathered) -> list[str]:
+    """The chosen claims that no check is about."""
+    checked = collect.checked_claims() | {planned.claim for planned in gathered.planned.values()}
+    chosen = claims.keys() if choice.claims is None else choice.claims
+    return [
+        claim.id for claim in claims.values() if claim.id in chosen and claim.id not in checked and not claim.same_as
+    ]
 
 
 def _is_whole(config: pytest.Config) -> bool:
