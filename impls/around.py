@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from impls.contract.spellings import (
     AFTER_BACKWARD,
@@ -16,7 +16,9 @@ from impls.contract.spellings import (
     SYNC_SWITCHES,
 )
 from impls.definitions import is_library, is_stub
-from impls.loading import Implementation
+
+if TYPE_CHECKING:
+    from impls.loading import Implementation
 
 
 def calls(impl: Implementation) -> dict[str, list[str]]:

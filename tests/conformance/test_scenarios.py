@@ -47,3 +47,13 @@ def test_cure_that_is_not_provided_is_no_success(tmp_path, source, options, verd
         (story,) = report["scenarios"]
         (cure,) = [line for line in story["evidence"] if line.startswith("cure: ")]
         assert ("by the reference's" in cure) is whose
+
+
+def test_the_server_can_begin_before_this_process_has_imported_torch() -> None:
+    """A second of each story: both import torch at the same time."""
+    looked = subprocess.run(
+        [sys.executable, "-c", "import sys, conformance.plugin; sys.exit('torch' in sys.modules)"],
+        cwd=ROOT,
+        check=False,
+    )
+    assert looked.returncode == 0
