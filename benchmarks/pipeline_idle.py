@@ -18,7 +18,7 @@ from lessons.pipeline_work import record
 RANKS = 4
 MICROBATCHES = (4, 8, 16, 32)
 UNIT_S = 0.05  # F, I and W each
-POINTS = 5.0  # of a hundred, that the measured share may lie above the model's on a quiet machine
+POINTS = 3.0  # of a hundred, that the measured share may lie above the model's on a quiet machine
 
 
 @benchmark("pipeline-idle")
