@@ -8,7 +8,8 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from conformance import grade, mutants, showing
+from conformance import mutants, showing
+from conformance.grading import command as grade
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -13,9 +13,9 @@ from typing import Any, Protocol
 
 import pytest
 
+from conformance.grading.time_limit import TimeLimit
 from conformance.judge import Broken, Judge
 from conformance.patience import CHECK_BUDGET_S, Patience
-from conformance.time_limit import TimeLimit
 from conformance.verdict import Tier, Verdict
 from fixtures.world.outcome import Ending, Outcome, Outcomes
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from conformance.grading.rubric import Rubric
 from conformance.journal import Planned
 from conformance.ledger import LedgerError, UnknownClaim
 from conformance.options import SUITE, Choice, Chosen, rerun_options
-from conformance.rubric import Rubric
 from conformance.scenarios import ALL
 from conformance.verdict import Tier
 from impls.contract import ENTRIES

@@ -16,10 +16,11 @@ import hypothesis
 import hypothesis.errors
 import pytest
 
-from conformance import mutants, rubric, scenarios
+from conformance import mutants, scenarios
 from conformance.forall import PROFILES
+from conformance.grading import rubric
+from conformance.grading.rubric import Rubric
 from conformance.ledger import Ledger, LedgerError, UnknownClaim
-from conformance.rubric import Rubric
 from impls.locate import ImplementationError, Kind, UnknownImplementation, bundled, locate
 from impls.spec import Spec
 

@@ -24,12 +24,12 @@ from conformance import collect, ending, forall, hooks, options, scenarios, term
 from conformance.checks import Broken, Description, Judge, Pool, Subject, why_missing
 from conformance.collect import CHECK
 from conformance.describing import Descriptions
+from conformance.grading.time_limit import TimeLimit
 from conformance.journal import Journal
 from conformance.ledger import Ledger, LedgerError
 from conformance.patience import Patience
 from conformance.ruling import Ruling, rule, to_result
 from conformance.state import STATE, State
-from conformance.time_limit import TimeLimit
 from conformance.verdict import ScenarioStory, Verdict
 from fixtures.plugin import start_early
 from fixtures.world.server import inherit

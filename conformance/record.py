@@ -16,12 +16,12 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from conformance import points
 from conformance.checks import Description
+from conformance.grading import points
+from conformance.grading.rubric import Rubric
 from conformance.journal import Gathered, Planned
 from conformance.options import SUITE, Chosen
 from conformance.reproduce import scripts
-from conformance.rubric import Rubric
 from conformance.ruling import STALE
 from conformance.signatures import signature
 from conformance.verdict import Claim, ImplInfo, Record, Result, ScenarioStory, Text, Tier, Verdict

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from conformance.describing import Descriptions
+from conformance.grading.time_limit import TimeLimit
 from conformance.journal import Journal
 from conformance.options import Choice
 from conformance.patience import Patience
-from conformance.time_limit import TimeLimit
 from conformance.verdict import Record
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pytest
 
-from conformance import points
+from conformance.grading import points
 from conformance.last_words import telling
 from conformance.options import SUITE
 from conformance.verdict import Record, Result, ScenarioStory, Tier, Verdict

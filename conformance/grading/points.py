@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from conformance.rubric import Rubric
+from conformance.grading.rubric import Rubric
 from conformance.verdict import WORST_FIRST, Earned, Points, Result, RubricInfo, Score, Tier, Verdict
 
 OPEN = frozenset({Verdict.SUITE_ERROR, Verdict.LOST, Verdict.INCONCLUSIVE, Verdict.NOT_CHECKED})

@@ -1,4 +1,4 @@
-"""``python -m conformance grade FOLDER --rubric=FILE``: a whole course, several hand-ins at a time.
+"""A whole course, several hand-ins at a time.
 
 Each hand-in is copied and graded in a process tree of its own, within a time and a memory limit. One that breaks,
 hangs or kills its pytest costs only itself. A run that was interrupted, even by ``kill -9``, is resumed by the same
@@ -8,32 +8,25 @@ this rubric and this copy, and once more before all of them go into one matrix.
 
 from __future__ import annotations
 
-import argparse
-import contextlib
-import fcntl
 import hashlib
 import json
 import math
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
-from conformance import hand_ins, rubric
-from conformance.grade_book import GradeBook, Graded, fingerprint, sha256_of, suite_version
-from conformance.graded_process import GradedProcess, Limits, Orphans
-from conformance.hand_ins import Copied, HandIn
-from conformance.ledger import Ledger, LedgerError
-from conformance.time_limit import USED_UP
-from impls import table
-from lessons.quantities import num_bytes
+from conformance.grading import hand_ins
+from conformance.grading.book import GradeBook, Graded, fingerprint, sha256_of
+from conformance.grading.hand_ins import Copied, HandIn
+from conformance.grading.process import GradedProcess, Limits, Orphans
+from conformance.grading.time_limit import USED_UP
 
 TICK_S = 0.2  # between two looks at the processes
 DONE, NOT_FINAL, INTERRUPTED, USAGE = 0, 1, 2, 4
@@ -67,44 +60,7 @@ class _Running:
     remarks: list[str]
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of the command."""
-    parser.add_argument("folder", type=Path, metavar="FOLDER", help="each file and folder in it is a hand-in")
-    parser.add_argument("--rubric", type=Path, required=True, metavar="FILE", help="weights, see docs/grading.md")
-    parser.add_argument("--out", type=Path, default=Path("grades"), metavar="FOLDER", help="results (default: grades)")
-    parser.add_argument("--jobs", type=_jobs, default=max(1, (os.cpu_count() or 1) // 2), metavar="N")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of drawn cases (default: 0)")
-    parser.add_argument("--time-limit", type=float, default=600.0, metavar="SECONDS", help="of each (default: 600)")
-    parser.add_argument("--memory-limit", type=num_bytes, metavar="BYTES", help="of each, such as 6GiB (default: none)")
-    parser.add_argument("--adapters", type=Path, metavar="FILE", help="a table of adapters as TOML, for all of them")
-    parser.add_argument("--device-shim", action="store_true", help="move their requests for cuda to the CPU")
-
-
-def main(chosen: argparse.Namespace) -> int:
-    """Grade; the exit status says whether every grade is final."""
-    try:
-        course = _course(chosen)
-        found, others = hand_ins.find(course.folder)
-    except (LedgerError, rubric.RubricError, table.BadTable) as error:
-        return _refuse(str(error))
-    except OSError as error:
-        return _refuse(f"{error.filename}: {error.strerror}")
-    found = [hand_in for hand_in in found if hand_in.path.resolve() != course.out]
-    if not found:
-        return _refuse(f"{course.folder} has no hand-in: a hand-in is a .py file or a folder in it")
-    for name in others:
-        _say(f"{name}: neither a Python file nor a folder, left out")
-    try:
-        with _alone(course.out), _interruptible():
-            return _Grading(course, found).run()
-    except BlockingIOError:
-        return _refuse(f"another run is grading into {course.out}")
-    except KeyboardInterrupt:
-        _say("interrupted; the same command goes on from here")
-        return INTERRUPTED
-
-
-class _Grading:
+class Grading:
     """The loop: start what is due, look at what runs, take what has ended."""
 
     def __init__(self, course: Course, found: Sequence[HandIn]) -> None:
@@ -231,19 +187,19 @@ class _Grading:
         told += f", not final: {graded.open:g} are open" if graded.open or not graded.out_of else ""
         repeated = ", again" if again else ""
         how = f"{graded.took_s:.0f} s{repeated}" if is_new else "as graded before"
-        _say(f"{len(self._done):>{width}}/{len(self._hand_ins)}  {graded.name}: {told} ({how})")
+        say(f"{len(self._done):>{width}}/{len(self._hand_ins)}  {graded.name}: {told} ({how})")
         for remark in graded.remarks:
-            _say(f"{'':>{2 * width + 1}}  {remark}")
+            say(f"{'':>{2 * width + 1}}  {remark}")
 
     def _finish(self) -> int:
         names = [hand_in.name for hand_in in self._hand_ins]
         reports = [self._course.out / name / "report.json" for name in names if self._done[name].report_sha256]
-        _say("")
+        say("")
         status = merge(reports, self._course.out)
         loose = [name for name in names if self._done[name].open or not self._done[name].out_of]
         loose += [hand_in.name for hand_in in self._hand_ins if not self._stands(hand_in)]
         if loose:
-            _say(f"not final: {', '.join(dict.fromkeys(loose))}")
+            say(f"not final: {', '.join(dict.fromkeys(loose))}")
         return DONE if not loose and status == 0 else NOT_FINAL
 
     def _end(self) -> None:
@@ -265,34 +221,10 @@ def merge(reports: Sequence[Path], out: Path) -> int:
     """One matrix of the class and a CSV for the grade book."""
     command = [sys.executable, "-m", "reports", "merge", *map(str, reports)]
     command += ["--out", str(out / "class"), "--csv", str(out / "grades.csv")]
-    done = subprocess.run(command, cwd=Path(__file__).resolve().parents[1], check=False)
+    done = subprocess.run(command, cwd=Path(__file__).resolve().parents[2], check=False)
     if done.returncode:
-        _say(f"the matrix was not made or is not whole: status {done.returncode} of {' '.join(command[1:4])} …")
+        say(f"the matrix was not made or is not whole: status {done.returncode} of {' '.join(command[1:4])} …")
     return done.returncode
-
-
-def _course(chosen: argparse.Namespace) -> Course:
-    folder, out, rubric_path = (path.resolve() for path in (chosen.folder, chosen.out, chosen.rubric))
-    if not folder.is_dir():
-        raise NotADirectoryError(20, "is no folder", str(folder))
-    read = rubric.read(rubric_path, Ledger.load())
-    adapters = chosen.adapters.resolve() if chosen.adapters else None
-    if adapters:
-        table.read_file(str(adapters))  # a slip is told before anything runs
-    handed_on = [f"--adapters={adapters}"] if adapters else []
-    out.mkdir(parents=True, exist_ok=True)
-    return Course(
-        folder=folder,
-        out=out,
-        rubric_path=rubric_path,
-        rubric_sha256=read.sha256,
-        suite=suite_version(),
-        seed=chosen.seed,
-        jobs=chosen.jobs,
-        limits=Limits(time_s=chosen.time_limit, memory_bytes=chosen.memory_limit),
-        handed_on=(*handed_on, *(["--device-shim"] if chosen.device_shim else [])),
-        adapters_sha256=sha256_of(adapters) if adapters else "",
-    )
 
 
 def _is_our_fault(report: dict[str, Any]) -> bool:
@@ -317,39 +249,6 @@ def _private_folder(out: Path) -> Path:
     return folder
 
 
-@contextlib.contextmanager
-def _alone(out: Path) -> Iterator[None]:
-    """One run at a time writes into ``out``; the lock goes with the process that holds it."""
-    with (out / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-
-
-@contextlib.contextmanager
-def _interruptible() -> Iterator[None]:
-    """Being asked to end is the same as Ctrl-C."""
-
-    def interrupt(number: int, frame: object) -> NoReturn:
-        raise KeyboardInterrupt
-
-    before: dict[int, Any] = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _jobs(text: str) -> int:
-    if (number := int(text)) < 1:
-        raise argparse.ArgumentTypeError("at least one at a time")
-    return number
-
-
-def _refuse(sentence: str) -> int:
-    print(sentence, file=sys.stderr)
-    return USAGE
-
-
-def _say(line: str) -> None:
+def say(line: str) -> None:
+    """A line on the terminal, whatever is in a name."""
     print("".join(char if char.isprintable() else "�" for char in line), flush=True)

@@ -8,8 +8,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from conformance import grade, graded_process
 from conformance.__main__ import main
+from conformance.grading import course, process
 
 FAKE = """
 import hashlib, json, os, pathlib, signal, subprocess, sys, time
@@ -68,10 +68,10 @@ def _merge(reports: list[Path], out: Path) -> int:
 
 
 if __name__ == "__main__":
-    graded_process.PYTEST = (sys.executable, "-c", FAKE)
-    graded_process.STARTING_S = 0.0
-    graded_process.STOPPING_S = 0.3
-    graded_process.Orphans.GRACE_S = 0.3
-    grade.TICK_S = 0.02
-    grade.merge = _merge
+    process.PYTEST = (sys.executable, "-c", FAKE)
+    process.STARTING_S = 0.0
+    process.STOPPING_S = 0.3
+    process.Orphans.GRACE_S = 0.3
+    course.TICK_S = 0.02
+    course.merge = _merge
     sys.exit(main(["grade", *sys.argv[1:]]))

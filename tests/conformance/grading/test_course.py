@@ -45,7 +45,13 @@ class Class:
         return sorted(os.listdir(self.home / "tmp"))  # noqa: PTH208 names are enough
 
     def start(self, *options: str) -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", "tests.conformance.course", str(self.home / "hand-ins"), f"--out={self.out}"]
+        command = [
+            sys.executable,
+            "-m",
+            "tests.conformance.grading.course",
+            str(self.home / "hand-ins"),
+            f"--out={self.out}",
+        ]
         environment = {
             **os.environ,
             "PYTHONPATH": str(ROOT),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from conformance import points
-from conformance.rubric import Rubric
+from conformance.grading import points
+from conformance.grading.rubric import Rubric
 from conformance.verdict import Result, Tier, Verdict
 
 OURS = [Verdict.SUITE_ERROR, Verdict.LOST, Verdict.INCONCLUSIVE, Verdict.NOT_CHECKED]

@@ -16,7 +16,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-_SUITE = Path(__file__).resolve().parents[1]
+_SUITE = Path(__file__).resolve().parents[2]
 _DECIDING = ("conformance", "fixtures", "impls", "lessons", "reports")  # folders whose sources decide a grade
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance import rubric
+from conformance.grading import rubric
 from conformance.ledger import Ledger
 from conformance.verdict import Tier
 
