@@ -10,6 +10,7 @@ from conformance.collectives import programs as checks
 from conformance.collectives.values import judge_sums
 from conformance.judge import Judge
 from fixtures.draws import Case
+from fixtures.world.per_rank import PerRank
 from fixtures.world.server import Server
 from fixtures.world.world import World
 
@@ -48,7 +49,7 @@ def one_example() -> Iterator[Ratio]:
     ):
 
         def example() -> None:
-            outcomes = world.run(checks.once, "ring_allreduce", case.inputs())
+            outcomes = world.run(checks.once, "ring_allreduce", PerRank(case.inputs()))
             judge_sums(Judge(), case, [value["result"] for value in outcomes.values], outcomes)
 
         ours, theirs = interleaved(

@@ -35,6 +35,10 @@ def nothing(ctx: RankContext) -> None:
     """The cheapest check there is."""
 
 
+def given(ctx: RankContext, value: object) -> None:
+    """Take a value, and do nothing."""
+
+
 def timed(action: Callable[[], object], number: int) -> float:
     """Seconds of one of `number` calls, between barriers."""
     dist.barrier()

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 
 from benchmarks import programs
 from benchmarks.measure import Ratio, benchmark, interleaved, seconds
+from fixtures.world.per_rank import PerRank
 from fixtures.world.server import Server
 from fixtures.world.world import World
 
@@ -77,3 +79,23 @@ def trace_costs() -> Iterator[Ratio]:
         against=f"plain gloo ({without * 1e6:.1f} us per operation)",
         target="<= 100",
     )
+
+
+def _handing(world: World, value: object, number: int) -> Callable[[], float]:
+    return lambda: seconds(lambda: world.run(programs.given, value), repeat=1, number=number)
+
+
+@benchmark("per-rank")
+def own_value_costs() -> Iterator[Ratio]:
+    """Each rank its own tensor, of 64 bytes or of 16 MiB, against the tensors of all ranks handed to all."""
+    with Server.start() as server, World(RANKS, server) as world:
+        for name, numel, number, target in (("small", 16, 100, "<= 1.5"), ("large", 2**22, 3, "<= 1")):
+            tensors = [torch.full((numel,), float(rank)) for rank in range(RANKS)]
+            own, everything = interleaved(_handing(world, PerRank(tensors), number), _handing(world, tensors, number))
+            yield Ratio(
+                name=f"per-rank.{name}",
+                value=own / everything,
+                unit="times as long",
+                against=f"one message for all {RANKS} ranks ({everything * 1e3:.2f} ms)",
+                target=target,
+            )

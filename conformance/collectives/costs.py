@@ -16,6 +16,7 @@ from conformance.expect import same_bits
 from conformance.verdict import Witness
 from fixtures.witness.compare import in_window, reconcile
 from fixtures.world.outcome import Outcomes
+from fixtures.world.per_rank import PerRank
 
 DIVISIBLE = 33_600  # elements: a multiple of 1 to 8, and 131 KiB of float32, beside which gloo's preambles are small
 ITEM_BYTES = torch.float32.itemsize
@@ -59,7 +60,7 @@ def count(
     subject: Subject, judge: Judge, name: str, world_size: int, numel: int = DIVISIBLE, *, empty_tensors: int = 0
 ) -> Count:
     """Call ``name`` once with ``numel`` floats on each rank; not-provided when the library does it."""
-    outcomes = subject.run(programs.counted, world_size, name, numel)
+    outcomes = subject.run(programs.counted, world_size, name, numel, PerRank(shifts(world_size)))
     sent = tuple(traffic.sent(traffic.of_call(o), empty_tensors=empty_tensors) for o in outcomes)
     for rank, what in enumerate(sent):
         if what.collectives:
@@ -73,9 +74,19 @@ def count(
     )
 
 
+def shifts(world_size: int) -> list[int]:
+    """By which each rank's pattern is another one: told to that rank alone."""
+    return [3 * rank % 7 for rank in range(world_size)]
+
+
+def patterns(numel: int, world_size: int) -> list[torch.Tensor]:
+    """The input of each rank."""
+    return [programs.pattern(numel, shift) for shift in shifts(world_size)]
+
+
 def _judge_result(judge: Judge, name: str, numel: int, outcomes: Outcomes) -> None:
     """Messages count for something only if the call that sent them did its work."""
-    inputs = [programs.pattern(numel, rank) for rank in range(len(outcomes))]
+    inputs = patterns(numel, len(outcomes))
     results = list(outcomes.values)
     if name.endswith("allgather"):
         expected = torch.cat(inputs)

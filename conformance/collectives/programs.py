@@ -64,26 +64,26 @@ def _sum_of_mean(ctx: RankContext, name: str, dtype: torch.dtype, mean: Tensor) 
 
 
 def once(
-    ctx: RankContext, name: str, inputs: list[Tensor], layout: str = "contiguous", src: int | None = None
+    ctx: RankContext, name: str, own: Tensor, layout: str = "contiguous", src: int | None = None
 ) -> dict[str, Any]:
-    """One call; the result, and the whole memory in which the input lay."""
-    memory, tensor = lay_out(inputs[ctx.rank], layout)
+    """One call with the rank's own values; the result, and the whole memory in which the input lay."""
+    memory, tensor = lay_out(own, layout)
     result = call(ctx, name, tensor, **({} if src is None else {"src": src})).clone()
     ctx.mesh().flush()
     return {"result": result, "memory": memory}
 
 
-def twice(ctx: RankContext, name: str, inputs: list[Tensor], others: list[Tensor]) -> list[Tensor]:
+def twice(ctx: RankContext, name: str, own: Tensor, other: Tensor) -> list[Tensor]:
     """Two calls in a row with different tensors, as in two steps; both results, looked at after the second."""
-    first = call(ctx, name, inputs[ctx.rank].clone(), src=0)
-    second = call(ctx, name, others[ctx.rank].clone(), src=0)
+    first = call(ctx, name, own.clone(), src=0)
+    second = call(ctx, name, other.clone(), src=0)
     ctx.mesh().flush()
     return [first, second]
 
 
-def late(ctx: RankContext, name: str, inputs: list[Tensor], late_rank: int, src: int = 0) -> Tensor:
+def late(ctx: RankContext, name: str, own: Tensor, late_rank: int, src: int = 0) -> Tensor:
     """One call that ``late_rank`` enters after all others have: their results cannot be there before it came."""
-    tensor = inputs[ctx.rank].clone()
+    tensor = own.clone()
     signs = [ctx.rendezvous_file() for _ in range(ctx.world_size)]
     if ctx.rank == late_rank:
         others = [sign for rank, sign in enumerate(signs) if rank != late_rank]
@@ -104,21 +104,20 @@ def _wait_for(files: list[Path]) -> None:
 _WHOLE_PERIODS = 7 * 2**14  # elements after which it begins again, so that long ones are made at once
 
 
-def pattern(numel: int, rank: int, dtype: torch.dtype = torch.float32) -> Tensor:
-    """Small integers that differ between elements and ranks; sums of eight are exact in every dtype."""
-    period = ((torch.arange(min(numel, _WHOLE_PERIODS)) * 5 + rank * 3) % 7).to(dtype)
+def pattern(numel: int, shift: int, dtype: torch.dtype = torch.float32) -> Tensor:
+    """Small integers that differ between elements, and ranks of their own ``shift``; sums of eight are exact."""
+    period = ((torch.arange(min(numel, _WHOLE_PERIODS)) * 5 + shift) % 7).to(dtype)
     return period if numel <= len(period) else period.repeat(-(-numel // _WHOLE_PERIODS))[:numel]
 
 
-def counted(ctx: RankContext, name: str, numel: int, dtype: torch.dtype = torch.float32, **more: Any) -> Tensor:
-    """One call between two barriers, in a wire window and between two marks; gives its result.
+def counted(ctx: RankContext, name: str, numel: int, shift: int) -> Tensor:
+    """One call on ``pattern`` between two barriers, in a wire window and between two marks; gives its result.
 
     The barriers make the window whole: nothing of this call is on its way when it closes. They lie outside the marks;
     the last one is inside the window, with bytes that are known.
     """
-    tensor = pattern(numel, ctx.rank, dtype)
-    if name == "shard_gradients":
-        more = {**_chunked(ctx, tensor), **more}
+    tensor = pattern(numel, shift)
+    more = _chunked(ctx, tensor) if name == "shard_gradients" else {}
     dist.barrier()
     with ctx.window(CALL):
         ctx.mark(BEGIN)
@@ -139,17 +138,17 @@ def digests(tensor: Tensor) -> list[str]:
     return [hashlib.blake2b(memory[at : at + PIECE_BYTES], digest_size=8).hexdigest() for at in pieces]
 
 
-def digested(ctx: RankContext, name: str, numel: int) -> dict[str, Any]:
+def digested(ctx: RankContext, name: str, numel: int, shift: int) -> dict[str, Any]:
     """One call on ``pattern``; the number of elements of its result, and its digests."""
-    result = call(ctx, name, pattern(numel, ctx.rank))
+    result = call(ctx, name, pattern(numel, shift))
     found = {"numel": result.numel(), "digests": digests(result)}
     ctx.mesh().flush()
     return found
 
 
-def sharded(ctx: RankContext, inputs: list[Tensor]) -> dict[str, Any]:
+def sharded(ctx: RankContext, own: Tensor) -> dict[str, Any]:
     """ZeRO-1's gradient shard, offered in both forms: the tensor, or local_grad and the list of its chunks."""
-    gradient = inputs[ctx.rank].clone()
+    gradient = own.clone()
     shard = call(ctx, "shard_gradients", gradient, **_chunked(ctx, gradient))
     return {"result": shard, "memory": gradient}
 
@@ -160,9 +159,9 @@ def _chunked(ctx: RankContext, gradient: Tensor) -> dict[str, Any]:
     return {"chunks": chunks, "local_grad": torch.zeros_like(chunks[ctx.rank])}
 
 
-def gathered(ctx: RankContext, shards: list[Tensor], dtype: torch.dtype) -> dict[str, Any]:
+def gathered(ctx: RankContext, own: Tensor, dtype: torch.dtype) -> dict[str, Any]:
     """ZeRO-1's way back: the parameters in their own dtype from the master shards of all ranks."""
-    shard = shards[ctx.rank].clone()
+    shard = own.clone()
     ctx.mark(BEGIN)
     result = call(ctx, "gather_parameters", shard, master_shard=shard, dtype=dtype)
     ctx.mark(END)

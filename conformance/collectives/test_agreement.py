@@ -14,6 +14,7 @@ from conformance.collectives.sweep import sweep
 from conformance.verdict import Tier
 from fixtures import draws
 from fixtures.draws import Case
+from fixtures.world.per_rank import PerRank
 
 NAMES = ("ring_allreduce", "tree_allreduce", "all_reduce")
 ANY = ["|".join(NAMES)]
@@ -22,7 +23,7 @@ every_spelling = pytest.mark.parametrize("name", NAMES)
 
 
 def _agree(subject: Subject, judge: Judge, name: str, case: Case) -> None:
-    outcomes = subject.run(programs.once, case.world_size, name, case.inputs())
+    outcomes = subject.run(programs.once, case.world_size, name, PerRank(case.inputs()))
     results = [value["result"] for value in outcomes.values]
     comparison = expect.ranks_agree(results, f"the result of {dataclasses.replace(case, src=0)}")  # it has no root
     judge.that(comparison, message="sums that depend on the order of addition", outcomes=outcomes)

@@ -10,10 +10,11 @@ import torch
 
 from conformance.checks import Judge, Subject, claim
 from conformance.collectives import programs
-from conformance.collectives.costs import ITEM_BYTES, count
+from conformance.collectives.costs import ITEM_BYTES, count, patterns, shifts
 from conformance.collectives.timing import MB, Timed, crossover, curve, own_crossover, timed
 from conformance.verdict import Tier, Witness
 from fixtures.world.outcome import Outcomes
+from fixtures.world.per_rank import PerRank
 from impls.reference.network.presets import PRESETS
 
 PRINTED_MB = 1.0  # on the cheatsheet
@@ -118,16 +119,16 @@ def _sizes(world_size: int) -> list[int]:
 
 
 def _judge_gather(subject: Subject, judge: Judge, name: str, world_size: int, numel: int) -> None:
-    outcomes = subject.run(programs.digested, world_size, name, numel)
-    expected = torch.cat([programs.pattern(numel, rank) for rank in range(world_size)])
+    outcomes = subject.run(programs.digested, world_size, name, numel, PerRank(shifts(world_size)))
+    expected = torch.cat(patterns(numel, world_size))
     for rank, found in enumerate(outcomes.values):
         _judge_pieces(judge, f"rank {rank} of {world_size}, {numel:,} elements from each", found, expected, outcomes)
     _told(judge, numel * world_size, world_size, "the tensors of all ranks")
 
 
 def _judge_scatter(subject: Subject, judge: Judge, name: str, world_size: int, numel: int) -> None:
-    outcomes = subject.run(programs.digested, world_size, name, numel)
-    total = sum((programs.pattern(numel, rank) for rank in range(world_size)), torch.zeros(numel))
+    outcomes = subject.run(programs.digested, world_size, name, numel, PerRank(shifts(world_size)))
+    total = sum(patterns(numel, world_size), torch.zeros(numel))
     parts = [found["numel"] for found in outcomes.values]
     if not 0 <= sum(parts) - numel < world_size:
         judge.violated(

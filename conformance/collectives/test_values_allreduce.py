@@ -11,6 +11,7 @@ from conformance.collectives.values import judge_memory, judge_sums
 from conformance.verdict import Tier
 from fixtures import draws
 from fixtures.draws import Case
+from fixtures.world.per_rank import PerRank
 
 NAMES = ("ring_allreduce", "tree_allreduce", "all_reduce")
 ANY = ["|".join(NAMES)]
@@ -24,7 +25,7 @@ def test_every_rank_gets_the_sum(subject: Subject, judge: Judge, name: str) -> N
     subject.require(name)
 
     def examine(case: Case) -> None:
-        outcomes = subject.run(programs.once, case.world_size, name, case.inputs())
+        outcomes = subject.run(programs.once, case.world_size, name, PerRank(case.inputs()))
         judge_sums(
             judge, case, [value["result"] for value in outcomes.values], outcomes, more_roundings=subject.more_roundings
         )
@@ -38,7 +39,7 @@ def test_fewer_elements_than_ranks(subject: Subject, judge: Judge, name: str) ->
     subject.require(name)
 
     def examine(case: Case) -> None:
-        outcomes = subject.run(programs.once, case.world_size, name, case.inputs())
+        outcomes = subject.run(programs.once, case.world_size, name, PerRank(case.inputs()))
         judge_sums(
             judge, case, [value["result"] for value in outcomes.values], outcomes, more_roundings=subject.more_roundings
         )
@@ -52,7 +53,7 @@ def test_the_input_is_left_alone_or_becomes_the_result(subject: Subject, judge: 
     subject.require(name)
 
     def examine(case: Case) -> None:
-        outcomes = subject.run(programs.once, case.world_size, name, case.inputs())
+        outcomes = subject.run(programs.once, case.world_size, name, PerRank(case.inputs()))
         values = [(value["memory"], value["result"]) for value in outcomes.values]
         judge_memory(judge, case, values, outcomes, in_place=True)
 
@@ -68,7 +69,7 @@ def test_no_rank_has_a_result_before_the_last_has_come(
     subject.require(name)
     case = Case(world_size=world_size, shape=(5000,))
     for late_rank in range(world_size):
-        outcomes = subject.run(programs.late, world_size, name, case.inputs(), late_rank)
+        outcomes = subject.run(programs.late, world_size, name, PerRank(case.inputs()), late_rank)
         judge_sums(judge, case, outcomes.values, outcomes, more_roundings=subject.more_roundings)
 
 
@@ -78,7 +79,7 @@ def test_no_rank_has_a_result_before_the_last_has_come(
 def test_a_second_call_does_not_disturb_the_first(subject: Subject, judge: Judge, name: str, world_size: int) -> None:
     subject.require(name)
     cases = [Case(world_size=world_size, shape=(1001,), seed=seed) for seed in (1, 2)]
-    outcomes = subject.run(programs.twice, world_size, name, *(case.inputs() for case in cases))
+    outcomes = subject.run(programs.twice, world_size, name, *(PerRank(case.inputs()) for case in cases))
     for position, case in enumerate(cases):
         judge_sums(
             judge, case, [value[position] for value in outcomes.values], outcomes, more_roundings=subject.more_roundings
@@ -91,7 +92,7 @@ def test_any_dtype_shape_and_world_size(subject: Subject, judge: Judge, name: st
     subject.require(name)
 
     def examine(case: Case) -> None:
-        outcomes = subject.run(programs.once, case.world_size, name, case.inputs(), case.layout)
+        outcomes = subject.run(programs.once, case.world_size, name, PerRank(case.inputs()), case.layout)
         judge_sums(
             judge, case, [value["result"] for value in outcomes.values], outcomes, more_roundings=subject.more_roundings
         )

@@ -13,6 +13,7 @@ from conformance.verdict import Tier
 from fixtures import draws
 from fixtures.draws import Case
 from fixtures.world.outcome import Outcomes
+from fixtures.world.per_rank import PerRank
 
 GATHERS = ("ring_allgather", "all_gather")
 SCATTERS = ("ring_reduce_scatter", "reduce_scatter")
@@ -32,7 +33,7 @@ def _memories(outcomes: Outcomes) -> list[tuple[torch.Tensor, torch.Tensor]]:
 
 
 def _gather(subject: Subject, judge: Judge, name: str, case: Case) -> Outcomes:
-    outcomes = subject.run(programs.once, case.world_size, name, case.inputs(), case.layout)
+    outcomes = subject.run(programs.once, case.world_size, name, PerRank(case.inputs()), case.layout)
     expected = torch.cat([tensor.flatten() for tensor in case.inputs()])
     what = "the ranks' tensors in rank order"
     judge_copies(judge, expected, _results(outcomes), outcomes, what=what, case=case)
@@ -69,7 +70,7 @@ def test_no_rank_has_the_whole_before_the_last_has_come(subject: Subject, judge:
     case = Case(world_size=3, shape=(2000,))
     expected = torch.cat(case.inputs())
     for late_rank in range(3):
-        outcomes = subject.run(programs.late, 3, name, case.inputs(), late_rank)
+        outcomes = subject.run(programs.late, 3, name, PerRank(case.inputs()), late_rank)
         what = "the ranks' tensors in rank order"
         judge_copies(judge, expected, outcomes.values, outcomes, what=what, case=case)
 
@@ -92,7 +93,7 @@ def test_rank_r_gets_chunk_r_of_the_sum(subject: Subject, judge: Judge, name: st
     subject.require(name)
 
     def examine(case: Case) -> None:
-        outcomes = subject.run(programs.once, case.world_size, name, case.inputs())
+        outcomes = subject.run(programs.once, case.world_size, name, PerRank(case.inputs()))
         judge_parts(judge, case, _results(outcomes), outcomes, more_roundings=subject.more_roundings)
 
     sweep(judge, draws.plain_table(2, 3, 4), draws.plain_cases(2, 3, 4), examine, max_examples=20)
@@ -104,7 +105,7 @@ def test_a_reduce_scatter_leaves_its_input_alone(subject: Subject, judge: Judge,
     subject.require(name)
 
     def examine(case: Case) -> None:
-        outcomes = subject.run(programs.once, case.world_size, name, case.inputs())
+        outcomes = subject.run(programs.once, case.world_size, name, PerRank(case.inputs()))
         judge_parts(judge, case, _results(outcomes), outcomes, more_roundings=subject.more_roundings)
         judge_memory(judge, case, _memories(outcomes), outcomes, in_place=False)
 
@@ -117,7 +118,7 @@ def test_no_rank_has_its_chunk_before_the_last_has_come(subject: Subject, judge:
     subject.require(name)
     case = Case(world_size=3, shape=(3000,))
     for late_rank in range(3):
-        outcomes = subject.run(programs.late, 3, name, case.inputs(), late_rank)
+        outcomes = subject.run(programs.late, 3, name, PerRank(case.inputs()), late_rank)
         judge_parts(judge, case, outcomes.values, outcomes, more_roundings=subject.more_roundings)
 
 
@@ -127,7 +128,7 @@ def test_reduce_scatter_of_any_dtype_shape_and_world_size(subject: Subject, judg
     subject.require(name)
 
     def examine(case: Case) -> None:
-        outcomes = subject.run(programs.once, case.world_size, name, case.inputs(), case.layout)
+        outcomes = subject.run(programs.once, case.world_size, name, PerRank(case.inputs()), case.layout)
         judge_parts(judge, case, _results(outcomes), outcomes, more_roundings=subject.more_roundings)
         judge_memory(judge, case, _memories(outcomes), outcomes, in_place=False)
 
@@ -135,7 +136,7 @@ def test_reduce_scatter_of_any_dtype_shape_and_world_size(subject: Subject, judg
 
 
 def _broadcast(subject: Subject, judge: Judge, name: str, case: Case) -> None:
-    outcomes = subject.run(programs.once, case.world_size, name, case.inputs(), case.layout, case.src)
+    outcomes = subject.run(programs.once, case.world_size, name, PerRank(case.inputs()), case.layout, case.src)
     expected = case.inputs()[case.src]
     judge_copies(judge, expected, _results(outcomes), outcomes, what="the root's tensor", case=case)
     judge_memory(judge, case, _memories(outcomes), outcomes, in_place=True, untouched_rank=case.src)
@@ -161,7 +162,7 @@ def test_no_rank_has_the_tensor_before_the_root_has_come(
 ) -> None:
     subject.require(name)
     case = Case(world_size=3, shape=(3000,), src=late_rank)
-    outcomes = subject.run(programs.late, 3, name, case.inputs(), late_rank, src=case.src)
+    outcomes = subject.run(programs.late, 3, name, PerRank(case.inputs()), late_rank, src=case.src)
     expected = case.inputs()[case.src]
     judge_copies(judge, expected, outcomes.values, outcomes, what="the root's tensor", case=case)
 

@@ -17,6 +17,7 @@ from conformance.collectives.values import judge_copies, judge_parts, judge_sums
 from conformance.verdict import Tier
 from fixtures.draws import Case, total_of
 from fixtures.world.outcome import Outcomes
+from fixtures.world.per_rank import PerRank
 
 SUMS = ("ring_allreduce", "tree_allreduce", "all_reduce")
 GATHERS = ("ring_allgather", "all_gather")
@@ -34,7 +35,7 @@ broadcasts = claim("collectives.values.broadcast", provides=["|".join(BROADCASTS
 
 def _once(subject: Subject, name: str, case: Case, **more: Any) -> tuple[list[Tensor], Outcomes]:
     subject.require(name)
-    outcomes = subject.run(programs.once, case.world_size, name, case.inputs(), **more)
+    outcomes = subject.run(programs.once, case.world_size, name, PerRank(case.inputs()), **more)
     return [value["result"] for value in outcomes.values], outcomes
 
 
@@ -80,7 +81,7 @@ def test_integers_wrap_around_as_those_of_torch_do(
     subject.require(name)
     limits = torch.iinfo(dtype)
     inputs = [torch.tensor([limits.max, limits.min, limits.max - rank, 7], dtype=dtype) for rank in range(3)]
-    outcomes = subject.run(programs.once, 3, name, inputs)
+    outcomes = subject.run(programs.once, 3, name, PerRank(inputs))
     _judge_on_all(judge, [value["result"] for value in outcomes.values], total_of(inputs), outcomes)
 
 
@@ -91,7 +92,7 @@ def test_what_is_not_finite_on_one_rank_is_not_finite_in_the_sum(subject: Subjec
     inputs = [torch.arange(5.0) + rank for rank in range(3)]
     for element, value in NOT_FINITE:
         inputs[1][element] = value
-    outcomes = subject.run(programs.once, 3, name, inputs)
+    outcomes = subject.run(programs.once, 3, name, PerRank(inputs))
     results = [_with_one_nan(value["result"]) for value in outcomes.values]
     _judge_on_all(judge, results, _with_one_nan(total_of(inputs)), outcomes)
 
@@ -109,7 +110,7 @@ def _judge_on_all(judge: Judge, results: list[Tensor], expected: Tensor, outcome
 def _in_groups(subject: Subject, judge: Judge, name: str, case: Case) -> list[Tensor]:
     """The result of every rank, where each of the groups has called by itself."""
     subject.require(name)
-    values = subject.run(group_programs.in_groups, case.world_size, name, GROUPS, case.inputs()).values
+    values = subject.run(group_programs.in_groups, case.world_size, name, GROUPS, PerRank(case.inputs())).values
     if not all(value["takes_group"] for value in values):
         judge.not_provided(f"{subject.name}'s {name} does not take a group")
     return [value["result"] for value in values]

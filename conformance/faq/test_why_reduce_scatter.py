@@ -8,12 +8,13 @@ import pytest
 
 from conformance.checks import Judge, Subject, claim
 from conformance.collectives import programs
-from conformance.collectives.costs import DIVISIBLE, ITEM_BYTES
+from conformance.collectives.costs import DIVISIBLE, ITEM_BYTES, shifts
 from conformance.collectives.programs import CALL
 from conformance.collectives.traffic import described, logical_bytes, of_call
 from conformance.collectives.values import judge_parts
 from conformance.verdict import Witness
 from fixtures.draws import Case
+from fixtures.world.per_rank import PerRank
 
 SCATTERS = ("shard_gradients", "ring_reduce_scatter", "reduce_scatter")
 T = DIVISIBLE * ITEM_BYTES
@@ -26,14 +27,14 @@ def test_a_rank_gets_its_part_for_half_the_bytes(subject: Subject, judge: Judge,
     subject.require(name)
     case = Case(world_size=world_size, shape=(12 * world_size,))
     program, more = (programs.sharded, ()) if name == "shard_gradients" else (programs.once, (name,))
-    outcomes = subject.run(program, world_size, *more, case.inputs())
+    outcomes = subject.run(program, world_size, *more, PerRank(case.inputs()))
     judge_parts(judge, case, [value["result"] for value in outcomes.values], outcomes)
     _judge_bytes(subject, judge, name, world_size)
 
 
 def _judge_bytes(subject: Subject, judge: Judge, name: str, world_size: int) -> None:
     """Logical bytes: what the operations of the trace have to move. What gloo makes of its own is told beside it."""
-    outcomes = subject.run(programs.counted, world_size, name, DIVISIBLE)
+    outcomes = subject.run(programs.counted, world_size, name, DIVISIBLE, PerRank(shifts(world_size)))
     moved = sum((logical_bytes(of_call(outcome)) for outcome in outcomes), Fraction(0))
     half, whole = T * (world_size - 1), 2 * T * (world_size - 1)
     on_wire = [outcome.sent_bytes(CALL) for outcome in outcomes]

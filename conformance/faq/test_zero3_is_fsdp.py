@@ -45,7 +45,8 @@ def test_they_move_and_hold_the_same(subject: Subject, judge: Judge, world_size:
 @pytest.mark.parametrize("world_size", [2, 3])
 def test_they_train_to_the_same_parameters(subject: Subject, judge: Judge, model: str, world_size: int) -> None:
     data = single.batches(31, world_size, steps=len(RATES), rows=4, real=True)
-    outcomes = subject.run(programs.trained, world_size, model, data, seed=SEED, rates=RATES, momentum=MOMENTUM)
+    own = single.own(data, world_size)
+    outcomes = subject.run(programs.trained, world_size, model, own, seed=SEED, rates=RATES, momentum=MOMENTUM)
     bound = single.rounding_bound(model, data, rates=RATES, seed=SEED, momentum=MOMENTUM)
     exact = single.train(model, data, rates=RATES, seed=SEED, optimizer=single.Sgd(MOMENTUM))
     assert exact.moved > 100 * bound, f"the parameters moved by {exact.moved:g} only, the bound is {bound:g}"

@@ -26,9 +26,9 @@ def _same_memory(module: nn.Module, report: dict[str, Any]) -> Iterator[None]:
 
 
 def broadcast(ctx: RankContext, model: str, *, seed: int, src: int, strided: bool = False) -> dict[str, Any]:
-    """`broadcast_parameters` on a model whose values differ between ranks."""
+    """`broadcast_parameters` on a model whose values differ between ranks, by their seeds."""
     assert ctx.impl is not None
-    module = models.build(model, seed + ctx.rank)
+    module = models.build(model, seed)
     if strided:
         _stride(module)
     report: dict[str, Any] = {"before": parameters(module)}
@@ -41,7 +41,7 @@ def reduce(
     ctx: RankContext,
     name: str,
     model: str,
-    batch: list[Rows],
+    rows: Rows,
     *,
     seed: int,
     scale: float,
@@ -51,7 +51,7 @@ def reduce(
     """One backward pass without any wrapper, then `name` (`sum_gradients`, `average_gradients`) on the gradients."""
     assert ctx.impl is not None
     module = models.build(model, seed, dtype)
-    x, target = batch[ctx.rank]
+    x, target = rows
     models.weighted(module(x.to(dtype) if dtype else x), target, scale).backward()  # type: ignore[no-untyped-call]
     if strided:
         for parameter in module.parameters():

@@ -21,6 +21,7 @@ from impls.normalise import Wrapped
 
 Rows = tuple[Tensor, Tensor]  # inputs and targets of one forward pass
 Batches = list[list[list[Rows]]]  # step, rank, microbatch
+OwnBatches = list[list[Rows]]  # step, microbatch: what one rank has of them
 Values = dict[str, Tensor | None]
 
 
@@ -77,8 +78,8 @@ def _copy(tensor: Tensor) -> Tensor:
 
 
 def construct(ctx: RankContext, model: str, *, seed: int, dtype: torch.dtype | None = None) -> dict[str, Any]:
-    """Wrap a model whose values differ between ranks: what it held before and after."""
-    module = models.build(model, seed + ctx.rank, dtype)
+    """Wrap a model whose values differ between ranks, by their seeds: what it held before and after."""
+    module = models.build(model, seed, dtype)
     before = state(module)
     built = replica(ctx, module)
     tied = len(list(built.module.parameters())) < len(list(built.module.named_parameters(remove_duplicate=False)))
@@ -88,9 +89,9 @@ def construct(ctx: RankContext, model: str, *, seed: int, dtype: torch.dtype | N
 def train(
     ctx: RankContext,
     model: str,
-    batches: Batches,
+    batches: OwnBatches,
     *,
-    seed: int = 1,
+    seed: int,
     loss: str = "weighted",
     scale: float = 1.0,
     rates: list[float] | None = None,
@@ -99,11 +100,11 @@ def train(
     real: bool = False,
     set_to_none: bool = True,
     accumulate: str = "no_sync",
-    active: list[bool] | None = None,
+    active: bool | None = None,
     bucket_cap_mb: float | None = None,
     save_after: int = -1,
 ) -> dict[str, Any]:
-    """Train from weights that differ between ranks; returns gradients after each step, losses, and the parameters.
+    """Train from weights of the rank's own seed; returns gradients after each step, losses, and the parameters.
 
     ``accumulate`` says how a step with several microbatches runs: "no_sync" (all but the last in it), "each" (a
     reduction for each of them), "late-finish" (a backward for each, and one call that finishes) or "one-backward" (all
@@ -111,16 +112,17 @@ def train(
     rate of each step; without it nothing is learnt. After step ``save_after`` the replica is saved, thrown away and
     loaded into a fresh one.
     """
-    module = models.build(model, seed + ctx.rank, dtype, real=real)
-    _activate(module, active, ctx.rank)
+    module = models.build(model, seed, dtype, real=real)
+    if active is not None:
+        module.active = active  # type: ignore[assignment]  # a plain flag of models.Optional
     built = replica(ctx, module, bucket_cap_mb=bucket_cap_mb)
     optimizer = torch.optim.SGD(built.module.parameters(), lr=1.0, momentum=momentum)
     criterion = partial(models.LOSSES[loss], scale=scale)
     losses, seen = [], []
-    for step, by_rank in enumerate(batches):
+    for step, own in enumerate(batches):
         optimizer.zero_grad(set_to_none=set_to_none)
         ctx.mark("step-begin", str(step))
-        micro = [(x.to(dtype) if dtype else x, t) for x, t in by_rank[ctx.rank]]
+        micro = [(x.to(dtype) if dtype else x, t) for x, t in own]
         losses.append(_ACCUMULATE[accumulate](ctx, built, micro, optimizer, criterion))
         ctx.mark("step-end", str(step))
         seen.append(gradients(built.module))
@@ -128,13 +130,8 @@ def train(
             optimizer.param_groups[0]["lr"] = rates[step]
             optimizer.step()
         if step == save_after:
-            built, optimizer = _reloaded(ctx, built, optimizer, models.build(model, seed + 77 + ctx.rank, dtype))
+            built, optimizer = _reloaded(ctx, built, optimizer, models.build(model, seed + 77, dtype))
     return {"gradients": seen, "losses": losses, "parameters": parameters(built.module)}
-
-
-def _activate(module: nn.Module, active: list[bool] | None, rank: int) -> None:
-    if active is not None:
-        module.active = active[rank]  # type: ignore[assignment]  # a plain flag of models.Optional
 
 
 def _reloaded(ctx: RankContext, built: Any, optimizer: Any, fresh: nn.Module) -> tuple[Any, Any]:
@@ -217,18 +214,17 @@ def bag(
     ctx: RankContext,
     shapes: list[list[int]],
     frozen: list[bool],
-    used: list[list[bool]],
+    used: list[bool],
+    weights: list[list[Tensor]],
     *,
-    steps: int,
     bucket_cap_mb: float | None,
 ) -> list[Values]:
-    """Steps of a `models.Bag`: each gradient is an integer coefficient of this rank and step, times N."""
+    """Steps of a `models.Bag` with this rank's coefficients for each step, which are its gradients."""
     built = replica(ctx, models.Bag(shapes, frozen), bucket_cap_mb=bucket_cap_mb)
     found = []
-    for step in range(steps):
+    for of_step in weights:
         built.module.zero_grad(set_to_none=True)
-        weights = [ctx.world_size * weight for weight in models.coefficients(shapes, 100 * step + ctx.rank)]
-        built(models.packed(weights, used[ctx.rank])).backward()
+        built(models.packed(of_step, used)).backward()
         built.finish()
         found.append(gradients(built.module))
     return found

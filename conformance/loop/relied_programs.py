@@ -18,6 +18,7 @@ from fixtures import models
 from fixtures.world.context import RankContext
 
 SHAPES = [[5], [3, 2]]  # of a small `models.Bag`
+Weights = list[list[Tensor]]  # of a rank: for each step the coefficients, which become its gradients
 
 
 class Bent(nn.Module):
@@ -34,16 +35,16 @@ class Bent(nn.Module):
         return {"scaled": out * gain, "plain": out if self.training else -out}
 
 
-def called(ctx: RankContext, *, training: bool) -> dict[str, Any]:
+def called(ctx: RankContext, seed: int, rows: Tensor, *, training: bool) -> dict[str, Any]:
     """A forward and a backward pass of the wrapper and of the bare module, with a keyword, up to the input."""
-    module = models.fill(Bent(), 5 + ctx.rank)
+    module = models.fill(Bent(), seed)
     module.train(training)
     built: Any = replica(ctx, module)
     report = {"training": module.training, "learns": [p.requires_grad for p in built.module.parameters()]}
     bare = copy.deepcopy(built.module) if isinstance(built.module, Bent) else module
     found = []
     for called in (built, bare):
-        x = models.rows(2, 40 + ctx.rank).requires_grad_()
+        x = rows.clone().requires_grad_()
         out = called(x, gain=3.0)
         out["scaled"].sum().backward()
         found.append({"scaled": out["scaled"].detach(), "plain": out["plain"].detach(), "input": x.grad})
@@ -60,35 +61,31 @@ def _step(built: Any, weights: Sequence[Tensor]) -> Values:
     return gradients(built.module)
 
 
-def _weights(ctx: RankContext, shapes: Sequence[Sequence[int]], seed: int) -> list[Tensor]:
-    return [ctx.world_size * weight for weight in models.coefficients(shapes, 100 * seed + ctx.rank)]
-
-
 def _bag(ctx: RankContext, shapes: list[list[int]], **options: Any) -> Any:
     return replica(ctx, models.Bag(shapes, [False] * len(shapes)), **options)
 
 
-def evaluated(ctx: RankContext) -> list[Values]:
-    """A step with everything in evaluation mode, then passes without gradients, then a step in training mode."""
+def evaluated(ctx: RankContext, weights: Weights) -> list[Values]:
+    """A step with everything in evaluation mode, then a pass without gradients, then a step in training mode."""
     built = _bag(ctx, SHAPES)
     wrapper = getattr(built, "wrapper", built.module)
     wrapper.train(False) if isinstance(wrapper, nn.Module) else built.module.eval()
-    found = [_step(built, _weights(ctx, SHAPES, 0))]
+    found = [_step(built, weights[0])]
     with torch.no_grad():
-        built(models.packed(_weights(ctx, SHAPES, 7)))
+        built(models.packed(weights[1]))
     wrapper.train(True) if isinstance(wrapper, nn.Module) else built.module.train()
-    return [*found, _step(built, _weights(ctx, SHAPES, 1))]
+    return [*found, _step(built, weights[2])]
 
 
-def side_by_side(ctx: RankContext) -> list[Values]:
-    """Two wrapped modules and one backward pass through both, twice."""
+def side_by_side(ctx: RankContext, weights: Weights) -> list[Values]:
+    """Two wrapped modules and one backward pass through both, twice; the second has its shapes in reverse."""
     first, second = _bag(ctx, SHAPES), _bag(ctx, SHAPES[::-1])
     found = []
     for step in range(2):
         for built in (first, second):
             built.module.zero_grad(set_to_none=True)
-        one = first(models.packed(_weights(ctx, SHAPES, 2 * step)))
-        two = second(models.packed(_weights(ctx, SHAPES[::-1], 2 * step + 1)))
+        one = first(models.packed(weights[2 * step]))
+        two = second(models.packed(weights[2 * step + 1]))
         (one + two).backward()
         first.finish()
         second.finish()
@@ -96,34 +93,31 @@ def side_by_side(ctx: RankContext) -> list[Values]:
     return found
 
 
-def interrupted(ctx: RankContext) -> list[Values]:
+def interrupted(ctx: RankContext, weights: Weights) -> list[Values]:
     """A step after an exception inside ``no_sync()``, as when a batch is skipped."""
     built = _bag(ctx, SHAPES)
     with contextlib.suppress(OverflowError), built.no_sync():
         raise OverflowError
-    return [_step(built, _weights(ctx, SHAPES, 0))]
+    return steps(ctx, weights, built)
 
 
-def not_finite(ctx: RankContext, value: float, odd_rank: int) -> list[Values]:
-    """A step in which one rank's first gradient has an element that is infinite or NaN."""
-    built = _bag(ctx, SHAPES)
-    weights = _weights(ctx, SHAPES, 0)
-    if ctx.rank == odd_rank:
-        weights[0][1] = value
-    return [_step(built, weights)]
+def steps(ctx: RankContext, weights: Weights, built: Any = None) -> list[Values]:
+    """Plain steps, one for each of the weights."""
+    built = _bag(ctx, SHAPES) if built is None else built
+    return [_step(built, of_step) for of_step in weights]
 
 
-def in_groups(ctx: RankContext, groups: list[list[int]]) -> dict[str, Any]:
+def in_groups(ctx: RankContext, groups: list[list[int]], seed: int, weights: Weights) -> dict[str, Any]:
     """Each group of ranks has a replica of its own: what it holds after construction, and its gradients."""
     if not asks_for(ctx.impl, "DataParallel", "group"):
         return {"takes_group": False}
     with own_group(groups) as group:
         module = models.Bag(SHAPES, [False] * len(SHAPES))
-        models.fill(module, 30 + ctx.rank)
+        models.fill(module, seed)
         before = parameters(module)
         built = replica_in(ctx, module, group)
         after = parameters(built.module)
-        return {"takes_group": True, "before": before, "after": after, "step": _step(built, _weights(ctx, SHAPES, 0))}
+        return {"takes_group": True, "before": before, "after": after, "step": _step(built, weights[0])}
 
 
 def replica_in(ctx: RankContext, module: nn.Module, group: dist.ProcessGroup) -> Any:

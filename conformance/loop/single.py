@@ -7,13 +7,14 @@ the global batch, which is computed here as such, from all rows at once.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
 
 from conformance.loop.programs import Batches, Rows, Values, gradients, parameters
 from fixtures import models
+from fixtures.world.per_rank import PerRank
 
 FLOAT32_UNIT = 2.0**-24  # the largest relative error of one rounding in float32
 NUDGE = 2.0**-20  # how far the initial weights are moved to see how much a training run magnifies an error
@@ -31,6 +32,29 @@ def batches(
         return models.rows(size, at, real=real), models.rows(size, at + 1, real=real)
 
     return [[[draw(size) for _ in range(micro)] for size in sizes] for _ in range(steps)]
+
+
+def coefficients(shapes: Sequence[Sequence[int]], world_size: int, steps: Iterable[int]) -> PerRank:
+    """For each rank and each of the steps N times the integers of `models.coefficients`, so that a mean is their sum.
+
+    What a rank of a step has is drawn from ``100 * step + rank``.
+    """
+    return PerRank(
+        [
+            [[world_size * weight for weight in models.coefficients(shapes, 100 * step + rank)] for step in steps]
+            for rank in range(world_size)
+        ]
+    )
+
+
+def own(data: Batches, world_size: int) -> PerRank:
+    """Each rank's own rows: by step and microbatch."""
+    return PerRank.of_steps(data, world_size)
+
+
+def own_seeds(seed: int, world_size: int) -> PerRank:
+    """A seed for each rank, `seed` for rank 0: for models that begin apart."""
+    return PerRank(models.own_seeds(seed, world_size))
 
 
 def of_rank(

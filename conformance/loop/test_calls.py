@@ -12,6 +12,7 @@ from conformance.loop import call_programs, single
 from conformance.loop.judging import gradients_as, judge_all
 from conformance.loop.programs import Rows, Values
 from conformance.verdict import Witness
+from fixtures.world.per_rank import PerRank
 
 SEED = 1
 
@@ -30,7 +31,7 @@ def _reduce(
     expected = total if name == "sum_gradients" else single.mean(local)
     _assert_tells_faults_apart(local, total)
     reports = subject.run(
-        call_programs.reduce, world_size, name, model, batch, seed=SEED, scale=float(world_size), **options
+        call_programs.reduce, world_size, name, model, PerRank(batch), seed=SEED, scale=float(world_size), **options
     ).values
     for rank, report in enumerate(reports):
         assert gradients_as(report["local"], local[rank]).matches, f"rank {rank} began with other gradients"

@@ -10,6 +10,7 @@ from conformance.checks import Judge, Subject, claim
 from conformance.loop import call_programs, programs
 from conformance.loop.judging import judge_all
 from conformance.loop.programs import Values
+from conformance.loop.single import own_seeds
 from fixtures import models
 
 SEED = 11
@@ -46,7 +47,7 @@ def _same(first: Values, second: Values) -> bool:
 
 
 def _construct(subject: Subject, judge: Judge, world_size: int, model: str, *, buffers: bool = False) -> None:
-    reports = subject.run(programs.construct, world_size, model, seed=SEED).values
+    reports = subject.run(programs.construct, world_size, model, seed=own_seeds(SEED, world_size)).values
     if model == "tied":
         judge.expect([report["tied"] for report in reports], [True] * world_size, message="tied weights are still tied")
     what = f"the {'buffers' if buffers else 'parameters'} of the {model} model after construction"
@@ -83,7 +84,7 @@ def test_construction_broadcasts_unusual_parameters(subject: Subject, judge: Jud
 @claim("loop.construct-broadcast", tier="exotic", provides=["DataParallel"])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16], ids=["float64", "bfloat16"])
 def test_construction_broadcasts_other_dtypes(subject: Subject, judge: Judge, dtype: torch.dtype) -> None:
-    reports = subject.run(programs.construct, 3, "mlp", seed=SEED, dtype=dtype).values
+    reports = subject.run(programs.construct, 3, "mlp", seed=own_seeds(SEED, 3), dtype=dtype).values
     _judge_equal_to_root(judge, reports, _named("mlp", False), 0, f"{dtype} parameters after construction")
 
 
@@ -111,7 +112,8 @@ def test_broadcast_copes_with_unusual_ranks_and_parameters(
 
 
 def _broadcast(subject: Subject, judge: Judge, world_size: int, model: str, src: int, *, strided: bool = False) -> None:
-    reports = subject.run(call_programs.broadcast, world_size, model, seed=SEED, src=src, strided=strided).values
+    seeds = own_seeds(SEED, world_size)
+    reports = subject.run(call_programs.broadcast, world_size, model, seed=seeds, src=src, strided=strided).values
     _judge_equal_to_root(judge, reports, _named(model, False), src, f"the parameters of the {model} model")
     judge.expect(
         [report["in_place"] for report in reports], [True] * world_size, message="the parameters are the same objects"

@@ -9,10 +9,11 @@ import torch
 from hypothesis import strategies as st
 
 from conformance.checks import Judge, Subject, claim
-from conformance.loop import programs
+from conformance.loop import programs, single
 from conformance.loop.judging import gradients_as, judge_all
 from conformance.loop.programs import Values
 from fixtures import models
+from fixtures.world.per_rank import PerRank
 
 STEPS = 2  # a wrapper may learn from its first
 WRAPPED = ["DataParallel|average_gradients"]
@@ -58,9 +59,10 @@ def _expected(case: Case, step: int, world_size: int) -> Values:
 
 
 def _judge(subject: Subject, judge: Judge, world_size: int, case: Case) -> None:
-    used = [case.used_by(rank) for rank in range(world_size)]
+    used = PerRank([case.used_by(rank) for rank in range(world_size)])
+    weights = single.coefficients(case.shapes, world_size, range(STEPS))
     reports = subject.run(
-        programs.bag, world_size, case.shapes, case.frozen, used, steps=STEPS, bucket_cap_mb=case.bucket_cap_mb
+        programs.bag, world_size, case.shapes, case.frozen, used, weights, bucket_cap_mb=case.bucket_cap_mb
     ).values
     found = [
         (f"rank {rank}, step {step}", gradients_as(report[step], _expected(case, step, world_size)))

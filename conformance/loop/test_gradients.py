@@ -14,12 +14,19 @@ from conformance.loop import programs, single
 from conformance.loop.judging import gradients_as, judge_all
 from conformance.loop.programs import Batches, Values
 from conformance.verdict import Witness
+from fixtures.world.per_rank import PerRank
 
 SEED = 1  # of rank 0's weights; the others begin with others, so that a missing broadcast shows here too
 WRAPPED = ["DataParallel|average_gradients"]
 
 
-def _judge_gradients(judge: Judge, reports: list[Any], expected: Sequence[Values], what: str) -> None:
+def _train(subject: Subject, world_size: int, model: str, data: Batches, **options: Any) -> list[Any]:
+    """What the ranks report, each of which has its own rows and its own seed."""
+    own, seeds = single.own(data, world_size), single.own_seeds(SEED, world_size)
+    return subject.run(programs.train, world_size, model, own, seed=seeds, **options).values
+
+
+def _judge_gradients(judge: Judge, reports: Sequence[Any], expected: Sequence[Values], what: str) -> None:
     """Every rank has the expected gradients after every step."""
     found = [
         (f"rank {rank}, step {step}", gradients_as(report["gradients"][step], values))
@@ -54,7 +61,7 @@ def _one_step(subject: Subject, judge: Judge, world_size: int, model: str) -> No
     expected = _mean_of_ranks(model, data[0], scale=float(world_size))
     whole = single.of_global_batch(model, data[0], seed=SEED, scale=float(world_size))
     assert all(value is None or torch.equal(value, whole[name]) for name, value in expected.items())  # type: ignore[arg-type]
-    reports = subject.run(programs.train, world_size, model, data, seed=SEED, scale=float(world_size)).values
+    reports = _train(subject, world_size, model, data, scale=float(world_size))
     what = f"the gradients of the {model} model, against those of the global batch"
     _judge_gradients(judge, reports, [expected], what)
 
@@ -78,7 +85,7 @@ def test_unequal_batches_give_the_mean_of_means_which_is_not_the_global_gradient
     whole = single.of_global_batch("mlp", data[0], seed=SEED, scale=scale)
     apart = single.apart(expected, whole)
     assert apart > 0, "the condition says nothing: with these rows both are equal"
-    reports = subject.run(programs.train, world_size, "mlp", data, seed=SEED, scale=scale).values
+    reports = _train(subject, world_size, "mlp", data, scale=scale)
     _judge_gradients(judge, reports, [expected], f"the mean over ranks of {sizes} rows")
     judge.holds(
         expected="the mean of the ranks' gradients",
@@ -122,9 +129,7 @@ def _several_steps(
 ) -> None:
     scale = float(world_size ** len(data[0][0]))  # a reduction for each microbatch divides as often
     expected = [_mean_of_ranks(model, by_rank, scale=scale) for by_rank in data]
-    reports = subject.run(
-        programs.train, world_size, model, data, seed=SEED, scale=scale, accumulate=accumulate, **options
-    ).values
+    reports = _train(subject, world_size, model, data, scale=scale, accumulate=accumulate, **options)
     what = f"the gradients of {len(data[0][0])} microbatches ({accumulate})"
     _judge_gradients(judge, reports, expected, what)
 
@@ -135,7 +140,7 @@ def test_a_rank_that_did_not_use_a_parameter_counts_as_zero(subject: Subject, ju
     world_size = len(active)
     data = single.batches(9, world_size, steps=2)
     scale = float(world_size)
-    reports = subject.run(programs.train, world_size, "optional", data, seed=SEED, scale=scale, active=active).values
+    reports = _train(subject, world_size, "optional", data, scale=scale, active=PerRank(active))
     expected = [
         single.mean(
             [
@@ -173,7 +178,7 @@ def test_gradients_of_other_dtypes_are_the_mean(subject: Subject, judge: Judge, 
     expected = _mean_of_ranks("mlp", data[0], scale=2.0, dtype=dtype)
     largest = max(float(value.abs().max()) for value in expected.values() if value is not None)
     assert largest * 2 * 2 <= 256, f"bfloat16 does not carry {largest}"
-    reports = subject.run(programs.train, 2, "mlp", data, seed=SEED, scale=2.0, dtype=dtype).values
+    reports = _train(subject, 2, "mlp", data, scale=2.0, dtype=dtype)
     _judge_gradients(judge, reports, [expected], f"the gradients in {dtype}")
 
 
@@ -207,7 +212,5 @@ def _fresh_gradients(subject: Subject, judge: Judge, world_size: int, model: str
     scale = float(world_size)
     expected = [_mean_of_ranks(model, by_rank, scale=scale) for by_rank in data]
     assert single.apart(expected[0], expected[1]) > 0
-    reports = subject.run(
-        programs.train, world_size, model, data, seed=SEED, scale=scale, set_to_none=set_to_none
-    ).values
+    reports = _train(subject, world_size, model, data, scale=scale, set_to_none=set_to_none)
     _judge_gradients(judge, reports, expected, f"the gradients of the {model} model, step by step")

@@ -15,6 +15,7 @@ from conformance.loop import programs, relied_programs, single
 from conformance.loop.judging import gradients_as, judge_all
 from conformance.loop.programs import Values
 from fixtures import models
+from fixtures.world.per_rank import PerRank
 
 WRAPPED = ["DataParallel|average_gradients"]
 SHAPES = relied_programs.SHAPES
@@ -47,10 +48,9 @@ def _judge_steps(judge: Judge, reports: Sequence[Sequence[Values]], expected: Se
 def test_large_gradients_are_the_mean_in_every_element(
     subject: Subject, judge: Judge, bucket_cap_mb: float | None
 ) -> None:
-    used = [[True] * len(LARGE)] * 3
-    reports = subject.run(
-        programs.bag, 3, LARGE, [False] * len(LARGE), used, steps=2, bucket_cap_mb=bucket_cap_mb
-    ).values
+    plain = [[False] * len(LARGE), [True] * len(LARGE)]  # none frozen, all used
+    weights = single.coefficients(LARGE, 3, range(2))
+    reports = subject.run(programs.bag, 3, LARGE, *plain, weights, bucket_cap_mb=bucket_cap_mb).values
     _judge_steps(
         judge, reports, [_expected(LARGE, step, range(3)) for step in range(2)], "the gradients of large parameters"
     )
@@ -66,7 +66,8 @@ def test_gradients_of_any_magnitude_and_detail_are_the_mean(
     world_size, scale = 3, 3.0 * factor
     data = single.batches(4, world_size)
     expected = single.mean([single.of_rank("mlp", micro, seed=1, scale=scale, dtype=dtype) for micro in data[0]])
-    reports = subject.run(programs.train, world_size, "mlp", data, seed=1, scale=scale, dtype=dtype).values
+    own, seeds = single.own(data, world_size), single.own_seeds(1, world_size)
+    reports = subject.run(programs.train, world_size, "mlp", own, seed=seeds, scale=scale, dtype=dtype).values
     steps = [report["gradients"] for report in reports]
     _judge_steps(judge, steps, [expected], f"gradients in {dtype} that are multiples of {factor:g}")
 
@@ -74,7 +75,8 @@ def test_gradients_of_any_magnitude_and_detail_are_the_mean(
 @claim("loop.mean", tier="contract", provides=["DataParallel"])
 @pytest.mark.parametrize("training", [True, False])
 def test_wrapped_module_is_called_as_it_was(subject: Subject, judge: Judge, training: bool) -> None:
-    reports = subject.run(relied_programs.called, 2, training=training).values
+    seeds, rows = single.own_seeds(5, 2), PerRank([models.rows(2, 40 + rank) for rank in range(2)])
+    reports = subject.run(relied_programs.called, 2, seeds, rows, training=training).values
     found = [
         comparison
         for rank, report in enumerate(reports)
@@ -90,7 +92,7 @@ def test_wrapped_module_is_called_as_it_was(subject: Subject, judge: Judge, trai
 
 @claim("loop.mean", tier="contract", provides=WRAPPED)
 def test_gradients_are_the_mean_in_evaluation_mode_too(subject: Subject, judge: Judge) -> None:
-    reports = subject.run(relied_programs.evaluated, 2).values
+    reports = subject.run(relied_programs.evaluated, 2, single.coefficients(SHAPES, 2, [0, 7, 1])).values
     expected = [_expected(SHAPES, step, range(2)) for step in range(2)]
     _judge_steps(judge, reports, expected, "gradients in evaluation mode, and after a pass without gradients")
 
@@ -98,15 +100,17 @@ def test_gradients_are_the_mean_in_evaluation_mode_too(subject: Subject, judge: 
 @claim("loop.mean", tier="contract", provides=WRAPPED)
 @pytest.mark.parametrize("world_size", [2, 3])
 def test_two_replicas_share_a_backward_pass(subject: Subject, judge: Judge, world_size: int) -> None:
-    reports = subject.run(relied_programs.side_by_side, world_size).values
     shapes = [SHAPES, SHAPES[::-1]] * 2
+    weights = [single.coefficients(of_one, world_size, [step]) for step, of_one in enumerate(shapes)]
+    own = PerRank([[of_rank[0] for of_rank in ranks] for ranks in zip(*(w.values for w in weights), strict=True)])
+    reports = subject.run(relied_programs.side_by_side, world_size, own).values
     expected = [_expected(of_one, step, range(world_size)) for step, of_one in enumerate(shapes)]
     _judge_steps(judge, reports, expected, "the gradients of two wrapped modules")
 
 
 @claim("loop.mean", tier="contract", provides=WRAPPED)
 def test_step_after_an_exception_in_no_sync_is_reduced(subject: Subject, judge: Judge) -> None:
-    reports = subject.run(relied_programs.interrupted, 2).values
+    reports = subject.run(relied_programs.interrupted, 2, single.coefficients(SHAPES, 2, [0])).values
     _judge_steps(judge, reports, [_expected(SHAPES, 0, range(2))], "gradients after an exception inside no_sync()")
 
 
@@ -115,7 +119,9 @@ def test_step_after_an_exception_in_no_sync_is_reduced(subject: Subject, judge: 
 def test_gradient_that_is_not_finite_on_one_rank_is_not_finite_on_all(
     subject: Subject, judge: Judge, value: float
 ) -> None:
-    reports = subject.run(relied_programs.not_finite, 3, value, odd_rank=1).values
+    weights = single.coefficients(SHAPES, 3, [0])
+    weights.values[1][0][0][1] = value  # an element of rank 1's first gradient
+    reports = subject.run(relied_programs.steps, 3, weights).values
     expected = _expected(SHAPES, 0, range(3))
     first = expected["values.0"]
     assert first is not None
@@ -126,7 +132,8 @@ def test_gradient_that_is_not_finite_on_one_rank_is_not_finite_on_all(
 @claim("loop.mean", tier="contract", provides=["DataParallel"])
 def test_replicas_of_a_group_are_those_of_its_ranks_only(subject: Subject, judge: Judge) -> None:
     groups = [[0, 2], [1, 3]]
-    reports = subject.run(relied_programs.in_groups, 4, groups).values
+    seeds, weights = single.own_seeds(30, 4), single.coefficients(SHAPES, 4, [0])
+    reports = subject.run(relied_programs.in_groups, 4, groups, seeds, weights).values
     if not all(report["takes_group"] for report in reports):
         judge.not_provided(f"{subject.name}'s DataParallel does not take a group")
     found = []

@@ -81,8 +81,8 @@ def _train(
         programs.train,
         world_size,
         model,
-        data,
-        seed=SEED,
+        single.own(data, world_size),
+        seed=single.own_seeds(SEED, world_size),
         loss="squared",
         rates=rates,
         momentum=momentum,
@@ -130,7 +130,15 @@ def test_accumulating_ranks_stay_with_a_single_process(subject: Subject, judge: 
 def test_unusual_numbers_of_ranks_stay_with_a_single_process(subject: Subject, judge: Judge, world_size: int) -> None:
     data = _data(world_size)
     reports = subject.run(
-        programs.train, world_size, "mlp", data, seed=SEED, loss="squared", rates=RATES, momentum=0.9, real=True
+        programs.train,
+        world_size,
+        "mlp",
+        single.own(data, world_size),
+        seed=single.own_seeds(SEED, world_size),
+        loss="squared",
+        rates=RATES,
+        momentum=0.9,
+        real=True,
     ).values
     parameters = [report["parameters"] for report in reports]
     bound = single.rounding_bound("mlp", data, rates=RATES, seed=SEED, momentum=0.9)

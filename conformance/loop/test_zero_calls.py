@@ -16,10 +16,11 @@ from conformance.verdict import Tier, Witness
 from fixtures import draws
 from fixtures.draws import Case
 from fixtures.world.outcome import Outcomes
+from fixtures.world.per_rank import PerRank
 
 
 def _shard(subject: Subject, judge: Judge, case: Case) -> Outcomes:
-    outcomes = subject.run(programs.sharded, case.world_size, case.inputs())
+    outcomes = subject.run(programs.sharded, case.world_size, PerRank(case.inputs()))
     judge_parts(judge, case, [value["result"] for value in outcomes.values], outcomes)
     return outcomes
 
@@ -53,7 +54,7 @@ def test_gradients_of_any_dtype_are_sharded(subject: Subject, judge: Judge) -> N
 
 def _gather(subject: Subject, judge: Judge, case: Case, dtype: torch.dtype) -> Outcomes:
     shards = case.inputs()
-    outcomes = subject.run(programs.gathered, case.world_size, shards, dtype)
+    outcomes = subject.run(programs.gathered, case.world_size, PerRank(shards), dtype)
     expected = torch.cat([shard.flatten().to(dtype) for shard in shards])
     results = [value["result"] for value in outcomes.values]
     judge_copies(judge, expected, results, outcomes, what="the parameters in their own dtype", case=case)

@@ -11,6 +11,7 @@ from conformance import expect
 from conformance.checks import Judge, Subject, claim
 from conformance.memory import batch_programs
 from conformance.verdict import Witness
+from fixtures.world.per_rank import PerRank
 
 BATCH = 4
 SPARE = 3  # rows that nobody is given
@@ -68,7 +69,7 @@ class Run:
 )
 def test_rows_of_one_update(subject: Subject, judge: Judge, run: Run) -> None:
     num_rows = run.effective_batch + SPARE
-    shares = subject.run(batch_programs.shares_in_update, run.world_size, run.rows(), num_rows).values
+    shares = subject.run(batch_programs.shares_in_update, run.world_size, PerRank(run.rows()), num_rows).values
     expected = torch.zeros(num_rows)
     expected[: run.effective_batch] = 1 / run.effective_batch
     counts = [int(found.count_nonzero()) for found in shares]

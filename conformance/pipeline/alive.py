@@ -84,13 +84,13 @@ class Followed(nn.Module):
         return len(found)
 
 
-def alive(ctx: RankContext, schedule: str, num_microbatches: int, bounds: list[int]) -> dict[str, Any]:
+def alive(ctx: RankContext, schedule: str, num_microbatches: int, bound: int) -> dict[str, Any]:
     """The most microbatches that were alive at once on this rank's stages together."""
     places = placement(schedule, ctx.world_size)
     made: list[Followed] = []
 
     def make(stage: int) -> nn.Module:
-        made.append(Followed(is_last=stage == places.num_stages - 1, bound=bounds[ctx.rank]))
+        made.append(Followed(is_last=stage == places.num_stages - 1, bound=bound))
         return made[-1]
 
     driver = run(ctx, schedule, num_microbatches, make, steps=STEPS)

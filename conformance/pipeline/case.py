@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from conformance.pipeline import models
+from fixtures.world.per_rank import PerRank
 from impls.reference.pipeline.placement import Placement, both_ways, one_stage_each, round_robin, v_shape
 
 NUM_CHUNKS = 2  # stages on each rank, where a schedule has several
@@ -47,9 +48,57 @@ class Case:
         """Microbatches and targets."""
         return models.data(self.model, self.sizes, self.dtype, real=self.real)
 
-    def fields(self) -> dict[str, Any]:
-        """What crosses to the ranks."""
-        return dataclasses.asdict(self)
+    def share(self, places: Placement, rank: int) -> dict[str, Any]:
+        """What crosses to a rank: the fields of its `Share`."""
+        stages, (inputs, targets) = self.build(places.num_stages), self.data()
+        own = places.stages_of(rank)
+        return {
+            "called": self.called,
+            "model": self.model,
+            "num_stages": places.num_stages,
+            "states": {stage: dict(stages[stage].state_dict()) for stage in own},
+            "inputs": inputs if 0 in own else [torch.zeros_like(x) for x in inputs],
+            "targets": targets,
+            "steps": self.steps,
+            "dtype": self.dtype,
+            "real": self.real,
+        }
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """What one rank is given of a case: the weights of its own stages, and the inputs where the first one is.
+
+    Elsewhere the microbatches are zeros of the same shapes, so that activations have to come from the stage before.
+    """
+
+    called: str
+    model: str
+    num_stages: int
+    states: Mapping[int, Mapping[str, Tensor]]  # by stage and name
+    inputs: list[Tensor]
+    targets: list[Tensor]
+    steps: int
+    dtype: torch.dtype
+    real: bool
+
+    @property
+    def loss(self) -> Callable[[Tensor, Tensor], Tensor]:
+        """The loss of a microbatch."""
+        return models.squared if self.real else models.weighted
+
+    def build(self) -> dict[int, nn.Module]:
+        """This rank's stages by their numbers."""
+        return {
+            stage: models.one(self.model, stage, self.num_stages, self.dtype, state)
+            for stage, state in self.states.items()
+        }
+
+
+def shares(cases: Sequence[Case], schedule: str, world_size: int) -> PerRank:
+    """For each rank its fields of every case, under a schedule."""
+    places = placement(schedule, world_size)
+    return PerRank([[case.share(places, rank) for case in cases] for rank in range(world_size)])
 
 
 def placement(schedule: str, num_ranks: int) -> Placement:

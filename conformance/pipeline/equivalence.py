@@ -17,9 +17,10 @@ from conformance.judge import Broken
 from conformance.loop.judging import Named, judge_all
 from conformance.patterns import pattern
 from conformance.pipeline import offered, programs
-from conformance.pipeline.case import Case, loss_ranks, placement
+from conformance.pipeline.case import Case, loss_ranks, placement, shares
 from conformance.pipeline.single import Run, alone
 from conformance.verdict import Verdict
+from fixtures.world.per_rank import PerRank
 
 SCHEDULES = ("gpipe", "1f1b", "interleaved_1f1b", "zb_h1", "zb_h2", "zbv", "dualpipe", "dualpipev")
 PLAIN = ("gpipe", "1f1b")
@@ -34,8 +35,7 @@ def trained(
     subject: Subject, judge: Judge, schedule: str, world_size: int, cases: Sequence[Case]
 ) -> list[tuple[Case, Run, list[programs.Report]]]:
     """The cases that the implementation takes, each with the yardstick and the report of every rank."""
-    fields = [case.fields() for case in cases]
-    by_case = list(zip(cases, _reports(subject, world_size, schedule, fields), strict=True))
+    by_case = list(zip(cases, _reports(subject, world_size, schedule, cases), strict=True))
     reasons = [rank["missing"] for _, ranks in by_case for rank in ranks if "missing" in rank]
     num_stages = placement(schedule, world_size).num_stages
     done = [
@@ -49,17 +49,18 @@ def trained(
 
 
 def _reports(
-    subject: Subject, world_size: int, schedule: str, fields: Sequence[dict[str, Any]]
+    subject: Subject, world_size: int, schedule: str, cases: Sequence[Case]
 ) -> list[tuple[programs.Report, ...]]:
     """By case and rank. What refuses a case in the middle of it leaves others waiting: then each is run by itself."""
     try:
-        return list(zip(*offered.run(subject, programs.train, world_size, schedule, fields).values, strict=True))
+        own = shares(cases, schedule, world_size)
+        return list(zip(*offered.run(subject, programs.train, world_size, schedule, own).values, strict=True))
     except Broken as broken:
-        if len(fields) == 1 and broken.verdict is Verdict.NOT_PROVIDED:
+        if len(cases) == 1 and broken.verdict is Verdict.NOT_PROVIDED:
             return [({"missing": broken.message},)]
-        if len(fields) == 1 or broken.verdict is not Verdict.HANGS:
+        if len(cases) == 1 or broken.verdict is not Verdict.HANGS:
             raise
-    return [found for one in fields for found in _reports(subject, world_size, schedule, [one])]
+    return [found for one in cases for found in _reports(subject, world_size, schedule, [one])]
 
 
 def judge_cases(subject: Subject, judge: Judge, schedule: str, world_size: int, cases: Sequence[Case]) -> None:
@@ -77,8 +78,10 @@ def judge_on_some(
     subject: Subject, judge: Judge, schedule: str, world_size: int, members: Sequence[int], case: Case
 ) -> None:
     """The same for a pipeline of some ranks of the world, `members`, given as a group."""
-    reports = offered.run(subject, programs.train_on_some, world_size, schedule, case.fields(), list(members)).values
-    run = alone(case, placement(schedule, len(members)).num_stages)
+    places = placement(schedule, len(members))
+    own = PerRank([case.share(places, members.index(r)) if r in members else None for r in range(world_size)])
+    reports = offered.run(subject, programs.train_on_some, world_size, schedule, own, list(members)).values
+    run = alone(case, places.num_stages)
     found = _findings(case, run, [reports[rank] for rank in members])
     judge_all(judge, found, f"gradients of a pipeline of ranks {list(members)} under {schedule}, bit for bit")
 

@@ -147,6 +147,13 @@ def build(model: str, count: int, dtype: torch.dtype, *, real: bool = False, one
     return stages
 
 
+def one(model: str, stage: int, count: int, dtype: torch.dtype, state: Mapping[str, Tensor]) -> nn.Module:
+    """One of the stages, with the weights that `build` gave it."""
+    module = MODELS[model](stage, count).to(dtype)
+    module.load_state_dict(dict(state))
+    return module
+
+
 def _seed(model: str, stage: int, count: int) -> int:
     """Seeds with which no stage is cut off from the loss."""
     if model == "tied" and stage == count - 1:

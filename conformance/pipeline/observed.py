@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from conformance.pipeline.case import placement
 from fixtures.world.context import RankContext
 from impls.pipelines import Driver, pipeline, refusals
+from impls.reference.pipeline.placement import Placement
 from lessons.pipeline_work import Work
 
 WIDTH = 4
@@ -94,6 +95,12 @@ def numbered(count: int, dtype: torch.dtype = torch.float32) -> list[Tensor]:
     return [torch.full((1, WIDTH), FIRST + number, dtype=dtype) for number in range(count)]
 
 
+def _inputs(ctx: RankContext, places: Placement, count: int, dtype: torch.dtype = torch.float32) -> list[Tensor]:
+    """The numbers where the first stage is; elsewhere zeros, so that they have to come from the stage before."""
+    numbers = numbered(count, dtype)
+    return numbers if 0 in places.stages_of(ctx.rank) else [torch.zeros_like(x) for x in numbers]
+
+
 def product(output: Tensor, target: Tensor) -> Tensor:
     """A loss with gradients."""
     return (output * target).sum() / len(output)
@@ -117,7 +124,7 @@ def order(ctx: RankContext, schedule: str, num_microbatches: int, unit_s: float,
         dist.barrier()
         events.clear()
         work.begun = True
-        driver.step(numbered(num_microbatches), numbered(num_microbatches))
+        driver.step(_inputs(ctx, places, num_microbatches), numbered(num_microbatches))
     return {"events": [tuple(event) for event in events], "moments": work.moments, "schedule": driver.schedule_name}
 
 
@@ -131,10 +138,11 @@ def run(
 ) -> Driver:
     """Steps over stages that `make` makes by their number."""
     assert ctx.impl is not None
-    own = [make(stage) for stage in placement(schedule, ctx.world_size).stages_of(ctx.rank)]
+    places = placement(schedule, ctx.world_size)
+    own = [make(stage) for stage in places.stages_of(ctx.rank)]
     driver = pipeline(ctx.impl, own, product, schedule=schedule, rank=ctx.rank, world_size=ctx.world_size)
     targets = numbered(num_microbatches) if targets is None else targets
     with refusals(f"{schedule} with {num_microbatches} microbatches on {ctx.world_size} ranks"):
         for _ in range(steps):
-            driver.step(numbered(num_microbatches, targets[0].dtype), targets)
+            driver.step(_inputs(ctx, places, num_microbatches, targets[0].dtype), targets)
     return driver

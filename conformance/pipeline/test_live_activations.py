@@ -10,6 +10,7 @@ from conformance.pipeline.equivalence import schedules
 from conformance.pipeline.performed import perform
 from conformance.pipeline.test_order import promises
 from conformance.verdict import Witness
+from fixtures.world.per_rank import PerRank
 
 CORE = claim("pipeline.1f1b.memory", provides=["train_step"])
 CONTRACT = claim("pipeline.1f1b.memory", tier="contract", provides=["train_step"])
@@ -18,7 +19,7 @@ CONTRACT = claim("pipeline.1f1b.memory", tier="contract", provides=["train_step"
 def judge_held(subject: Subject, judge: Judge, world_size: int, count: int) -> None:
     """At most min(M, N-r) microbatches are alive on rank r under 1F1B."""
     bounds = [min(count, world_size - rank) for rank in range(world_size)]
-    reports = offered.run(subject, alive.alive, world_size, "1f1b", count, bounds).values
+    reports = offered.run(subject, alive.alive, world_size, "1f1b", count, PerRank(bounds)).values
     most = [report["most"] for report in reports]
     assert min(most) >= 0
     if not reports[0]["schedule"] and any(map(int.__gt__, most, bounds)):

@@ -113,15 +113,14 @@ def memory(ctx: RankContext, *, num_layers: int, width: int) -> dict[str, int]:
         return {"bytes": sum(p.nbytes for p in module.parameters())}
 
 
-def partition(ctx: RankContext, inputs: torch.Tensor, *, batch_size: int) -> dict[str, Any]:
+def partition(ctx: RankContext, seed: int, rows: torch.Tensor) -> dict[str, Any]:
     """One step on this rank's rows: those that reached the module, and the parameters that it had there and after."""
-    module = models.build("recording", 3 + ctx.rank, real=True)
+    module = models.build("recording", seed, real=True)
     assert isinstance(module, models.Recording)
     seen_shapes: list[dict[str, tuple[int, ...]]] = []
     module.register_forward_pre_hook(lambda hooked, _: seen_shapes.append(_shapes(hooked)))
     built = replica(ctx, module)
-    mine = inputs[ctx.rank * batch_size : (ctx.rank + 1) * batch_size]
-    out = built(mine)
+    out = built(rows)
     out.square().mean().backward()
     built.finish()
     found = built.module.rows_seen() if isinstance(built.module, models.Recording) else module.rows_seen()

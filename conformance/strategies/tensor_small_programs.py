@@ -61,17 +61,17 @@ def dropped_outside(ctx: RankContext, width: int, inner: int) -> Tensor:
 # -- operators ---------------------------------------------------------------------------------------------------------
 
 
-def operator(ctx: RankContext, name: str, *, strided: bool = False) -> dict[str, Tensor]:
-    """One operator forward and backward on integers that differ between ranks.
+def operator(ctx: RankContext, name: str, own: Tensor, given: Tensor, *, strided: bool = False) -> dict[str, Tensor]:
+    """One operator forward and backward on this rank's own integers, with a gradient that it is `given`.
 
     With `strided` neither its input nor the gradient of its output lies in one piece in memory.
     """
     assert ctx.impl is not None
-    x = operand(ctx.rank, name, ctx.world_size).requires_grad_()
+    x = own.clone().requires_grad_()
     out = ctx.impl.call(
         name, tensor=strided_like(x * 1.0) if strided else x * 1.0, group=None, rank=ctx.rank, world_size=ctx.world_size
     )
-    given = gradient(ctx.rank, tuple(out.shape), common=name in COMMON_GRADIENT)
+    given = given if given.shape == out.shape else torch.ones_like(out)  # a wrong shape is a result to be judged
     out.backward(strided_like(given) if strided else given)
     assert x.grad is not None
     return {"output": out.detach(), "gradient": x.grad}

@@ -13,6 +13,7 @@ from conformance.strategies.ddp_model import SHAPES
 from conformance.verdict import Witness
 from fixtures import models
 from fixtures.world.outcome import MemoryReading, Outcome
+from fixtures.world.per_rank import PerRank
 
 LAYERS, WIDTH = 4, 128
 TOTAL = LAYERS * WIDTH * WIDTH * 4  # bytes of the parameters
@@ -30,7 +31,8 @@ BATCH = 3
 def test_each_rank_computes_its_own_rows_with_whole_parameters(subject: Subject, judge: Judge, world_size: int) -> None:
     inputs = models.rows(world_size * BATCH, 41, real=True)
     inputs[:, 0] = inputs[:, 0].new_tensor(range(len(inputs)))
-    reports = subject.run(programs.partition, world_size, inputs, batch_size=BATCH).values
+    seeds, rows = PerRank(models.own_seeds(3, world_size)), PerRank(inputs.chunk(world_size))
+    reports = subject.run(programs.partition, world_size, seeds, rows).values
     whole = {name: tuple(parameter.shape) for name, parameter in models.Recording().named_parameters()}
     found = []
     for rank, report in enumerate(reports):

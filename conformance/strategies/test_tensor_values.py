@@ -14,6 +14,7 @@ from conformance.strategies import tensor_small_programs as operators
 from conformance.strategies.tensor_case import WAYS
 from conformance.strategies.tensor_judging import by_way, case_of, judge_case
 from conformance.verdict import Tier, Witness
+from fixtures.world.per_rank import PerRank
 
 EXACT = ("column", "row", "embedding", "mlp", "attention", "pair", "heads", "whole-mlp", "whole-attention")
 HIDDEN = ("mlp", "pair", "whole-mlp")
@@ -135,16 +136,22 @@ def test_with_the_sequence_cut_everything_is_as_without(
 # -- operators ---------------------------------------------------------------------------------------------------------
 
 
-def _operator_alone(name: str, world_size: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    """Output and gradient for each rank."""
+def _given(name: str, world_size: int) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+    """The operand of each rank, and the gradient of its output."""
     operands = [operators.operand(rank, name, world_size) for rank in range(world_size)]
     width = operands[0].shape[-1] // world_size
     shape = {"gather_from_region": (2, 3, 2 * world_size**2), "scatter_to_region": (2, 3, width)}.get(
         name, tuple(operands[0].shape)
     )
     common = name in operators.COMMON_GRADIENT
-    gradients = [operators.gradient(rank, shape, common=common) for rank in range(world_size)]
-    found = []
+    return operands, [operators.gradient(rank, shape, common=common) for rank in range(world_size)]
+
+
+def _operator_alone(
+    name: str, operands: list[torch.Tensor], gradients: list[torch.Tensor]
+) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """Output and gradient for each rank."""
+    world_size, found = len(operands), []
     for rank in range(world_size):
         match name:
             case "copy_to_region":
@@ -168,8 +175,9 @@ def _operator_alone(name: str, world_size: int) -> list[tuple[torch.Tensor, torc
 @pytest.mark.parametrize("world_size", [2, 3])
 @pytest.mark.parametrize("strided", [False, True], ids=["dense", "strided"])
 def test_operators_are_conjugate(subject: Subject, judge: Judge, name: str, world_size: int, strided: bool) -> None:
-    reports = subject.run(operators.operator, world_size, name, strided=strided).values
-    alone = _operator_alone(name, world_size)
+    given = _given(name, world_size)
+    reports = subject.run(operators.operator, world_size, name, *map(PerRank, given), strided=strided).values
+    alone = _operator_alone(name, *given)
     found = [
         (f"{part} on rank {rank}", expect.within(reports[rank][part], value, 0.0))
         for rank, pair in enumerate(alone)

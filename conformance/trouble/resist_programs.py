@@ -26,27 +26,30 @@ from impls.pipelines import pipeline, refusals
 
 RATE = 0.0625
 Shapes = Sequence[Sequence[int]]
+Weights = Sequence[Sequence[Tensor]]  # of this rank, by step or microbatch: coefficients of a `models.Bag`
 
 
 # -- missing-broadcast -------------------------------------------------------------------------------------------------
 
 
-def begin_apart(ctx: RankContext, model: str, batches: loop.Batches, *, scale: float) -> dict[str, Values]:
+def begin_apart(
+    ctx: RankContext, model: str, seed: int, batches: loop.OwnBatches, *, scale: float
+) -> dict[str, Values]:
     """Weights of this rank's own, wrapped and trained: the module's state before and after wrapping, and at the end."""
-    module = models.build(model, 50 + ctx.rank)
+    module = models.build(model, seed)
     before = loop.state(module)
     built = loop.replica(ctx, module)
     wrapped = loop.state(built.module)
-    _descend(ctx, built, batches, scale)
+    _descend(built, batches, scale)
     return {"before": before, "wrapped": wrapped, "trained": loop.parameters(built.module)}
 
 
-def _descend(ctx: RankContext, built: Any, batches: loop.Batches, scale: float) -> None:
+def _descend(built: Any, batches: loop.OwnBatches, scale: float) -> None:
     optimizer = torch.optim.SGD(built.module.parameters(), lr=RATE)
     loss = partial(models.weighted, scale=scale)
-    for by_rank in batches:
+    for own in batches:
         optimizer.zero_grad()
-        for x, target in by_rank[ctx.rank]:
+        for x, target in own:
             loss(built(x), target).backward()  # type: ignore[no-untyped-call]
         built.finish(optimizer)
         optimizer.step()
@@ -55,10 +58,10 @@ def _descend(ctx: RankContext, built: Any, batches: loop.Batches, scale: float) 
 # -- sum-without-divide ------------------------------------------------------------------------------------------------
 
 
-def train_equal(ctx: RankContext, batches: loop.Batches, *, scale: float) -> Values:
+def train_equal(ctx: RankContext, batches: loop.OwnBatches, *, scale: float) -> Values:
     """Equal weights on all ranks, some steps of SGD at `RATE`: the parameters."""
     built = loop.replica(ctx, models.build("mlp", 1))
-    _descend(ctx, built, batches, scale)
+    _descend(built, batches, scale)
     return loop.parameters(built.module)
 
 
@@ -77,8 +80,10 @@ def slices_under_one_seed(ctx: RankContext, steps: int, batch_size: int) -> list
 # -- unused-parameter-deadlock -----------------------------------------------------------------------------------------
 
 
-def steps_with(ctx: RankContext, shapes: Shapes, used_by_step: Sequence[Sequence[Sequence[bool]]]) -> list[Values]:
-    """Gradients of a `models.Bag` after each step; ``used_by_step[step][rank]`` says what takes part.
+def steps_with(
+    ctx: RankContext, shapes: Shapes, used_by_step: Sequence[Sequence[bool]], weights: Weights
+) -> list[Values]:
+    """Gradients of a `models.Bag` after each step, in which this rank uses what ``used_by_step`` says.
 
     A wrapper that has torch's flag for this is given it.
     """
@@ -86,26 +91,20 @@ def steps_with(ctx: RankContext, shapes: Shapes, used_by_step: Sequence[Sequence
     options = {flag: True} if asks_for(ctx.impl, "DataParallel", flag) else {}
     built = loop.replica(ctx, models.Bag(shapes, [False] * len(shapes)), **options)
     found = []
-    for step, by_rank in enumerate(used_by_step):
+    for used, of_step in zip(used_by_step, weights, strict=True):
         built.module.zero_grad(set_to_none=True)
-        built(models.packed(_weights(ctx, shapes, step), by_rank[ctx.rank])).backward()
+        built(models.packed(of_step, used)).backward()
         built.finish()
         found.append(loop.gradients(built.module))
     return found
 
 
-def _weights(ctx: RankContext, shapes: Shapes, seed: int) -> list[Tensor]:
-    """N times this rank's integers, so that the mean over ranks is the sum of the integers."""
-    return [ctx.world_size * weight for weight in models.coefficients(shapes, 100 * seed + ctx.rank)]
-
-
 # -- slow-accumulation -------------------------------------------------------------------------------------------------
 
 
-def accumulate(ctx: RankContext, shapes: Shapes, num_microbatches: int) -> dict[str, Any]:
-    """One step of a `models.Bag`; all microbatches but the last deferred in the implementation's own way."""
+def accumulate(ctx: RankContext, shapes: Shapes, weights: Weights) -> dict[str, Any]:
+    """One step of a `models.Bag`, a microbatch for each of the weights; all but the last are deferred as it offers."""
     built = loop.replica(ctx, models.Bag(shapes, [False] * len(shapes)))
-    weights = [_weights(ctx, shapes, number) for number in range(num_microbatches)]
     ctx.mark("step-begin", "0")
     with _deferred(built):
         ctx.mark(f"{INSIDE}-begin")

@@ -17,6 +17,7 @@ from conformance.trouble import resist_programs as programs
 from conformance.verdict import Witness
 from fixtures import models
 from fixtures.world.outcome import Outcomes
+from fixtures.world.per_rank import PerRank
 
 WRAPPED = ["DataParallel|average_gradients"]
 BATCH, STEPS = 2, 3
@@ -32,7 +33,8 @@ def test_replicas_that_begin_apart_are_made_equal_and_stay_so(
     subject: Subject, judge: Judge, model: str, world_size: int
 ) -> None:
     data = single.batches(21, world_size, steps=2 if model == "mlp" else 0)  # the others cannot show more by training
-    reports = subject.run(programs.begin_apart, world_size, model, data, scale=float(world_size)).values
+    own, seeds = single.own(data, world_size), single.own_seeds(50, world_size)
+    reports = subject.run(programs.begin_apart, world_size, model, seeds, own, scale=float(world_size)).values
     root = reports[0]["before"]
     assert all(single.apart(report["before"], root) > 0 for report in reports[1:]), "the ranks did not begin apart"
     wrapped = [
@@ -131,6 +133,13 @@ def _mean(world_size: int, seed: int, used: Sequence[Sequence[bool]]) -> Values:
     return found
 
 
+def _steps_with(subject: Subject, by_step: Sequence[Sequence[Sequence[bool]]]) -> Sequence[Sequence[Values]]:
+    """``by_step[step][rank]`` says which parameters the rank uses."""
+    world_size, steps = len(by_step[0]), range(len(by_step))
+    used, weights = PerRank.of_steps(by_step, world_size), single.coefficients(SHAPES, world_size, steps)
+    return subject.run(programs.steps_with, world_size, SHAPES, used, weights).values
+
+
 def _wrong(reports: Sequence[Sequence[Values]], step: int, wanted: Values) -> bool:
     return not all(gradients_as(report[step], wanted).matches for report in reports)
 
@@ -143,11 +152,11 @@ def test_a_parameter_without_gradient_neither_locks_the_ranks_nor_spoils_the_oth
     used = SITUATIONS[situation]
     world_size = len(used)
     everything = [ALL] * world_size
-    control = subject.run(programs.steps_with, world_size, SHAPES, [everything]).values
+    control = _steps_with(subject, [everything])
     if _wrong(control, 0, _mean(world_size, 0, everything)):
         judge.inconclusive("gradients are wrong where every rank uses every parameter (loop.mean): nothing to compare")
     by_step = [used, everything, used]  # torch's DDP complains in the step after
-    reports = subject.run(programs.steps_with, world_size, SHAPES, by_step).values
+    reports = _steps_with(subject, by_step)
     found = [
         (f"rank {rank}, step {step}", gradients_as(report[step], _mean(world_size, step, by_rank)))
         for rank, report in enumerate(reports)
@@ -167,15 +176,20 @@ NUM_MICROBATCHES = 4
 def test_a_step_of_several_microbatches_reduces_once_and_loses_nothing(
     subject: Subject, judge: Judge, world_size: int
 ) -> None:
-    one = subject.run(programs.accumulate, world_size, LARGE, 1)
+    one = _accumulate(subject, world_size, 1)
     if not all(comparison.matches for _, comparison in _accumulated(one, world_size, 1)):
         judge.inconclusive("gradients of a single microbatch are wrong (loop.mean): nothing to accumulate")
     if not subject.run(programs.offers_no_sync, 1).values[0]:
         _must_be_able_to_wait(subject, judge, one)
-    outcomes = subject.run(programs.accumulate, world_size, LARGE, NUM_MICROBATCHES)
+    outcomes = _accumulate(subject, world_size, NUM_MICROBATCHES)
     _judge_moved_once(judge, outcomes, world_size)
     found = _accumulated(outcomes, world_size, NUM_MICROBATCHES)
     judge_all(judge, found, f"the mean over ranks of what {NUM_MICROBATCHES} microbatches add up to")
+
+
+def _accumulate(subject: Subject, world_size: int, num_microbatches: int) -> Outcomes:
+    weights = single.coefficients(LARGE, world_size, range(num_microbatches))
+    return subject.run(programs.accumulate, world_size, LARGE, weights)
 
 
 def _accumulated(outcomes: Outcomes, world_size: int, num_microbatches: int) -> list[Named]:
@@ -251,11 +265,11 @@ def _dealt(steps: Sequence[Rows], world_size: int) -> Batches:
 @claim("resists.sum-without-divide", tier="contract", provides=WRAPPED)
 def test_one_learning_rate_does_for_any_number_of_ranks(subject: Subject, judge: Judge) -> None:
     steps = [(models.rows(GLOBAL_ROWS, 60 + step), models.rows(GLOBAL_ROWS, 80 + step)) for step in range(2)]
-    alone = subject.run(programs.train_equal, 1, _dealt(steps, 1), scale=float(GLOBAL_ROWS)).values[0]
+    alone = subject.run(programs.train_equal, 1, single.own(_dealt(steps, 1), 1), scale=float(GLOBAL_ROWS)).values[0]
     moved = single.apart(alone, _start())
     assert moved > 0, "nothing was learnt, so nothing could differ"
     for world_size in RANK_COUNTS:
-        data = _dealt(steps, world_size)
+        data = single.own(_dealt(steps, world_size), world_size)
         reports = subject.run(programs.train_equal, world_size, data, scale=float(GLOBAL_ROWS)).values
         found = [(f"rank {rank}", expect.same(report, alone)) for rank, report in enumerate(reports)]
         judge_all(judge, found, f"parameters after two steps at one rate on {world_size} ranks, against one rank")

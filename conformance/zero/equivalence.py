@@ -18,7 +18,7 @@ from conformance.judge import Broken
 from conformance.loop.judging import Named, judge_all
 from conformance.verdict import Verdict
 from conformance.zero import own_rule, single, value_programs
-from conformance.zero.plan import UNKNOWN, Plan
+from conformance.zero.plan import UNKNOWN, Plan, parts
 from conformance.zero.single import Bound, Run
 from fixtures.world.outcome import Ending
 
@@ -66,8 +66,7 @@ def judge_plans(
     plans = own_rule.where_it_chooses(subject, stage, world_size, plans)
     if not plans:
         judge.not_provided(f"{subject.name} has another rule than SGD, and this is exact with SGD only")
-    fields = [plan.fields() for plan in plans]
-    outcomes = subject.observe(value_programs.train, world_size, stage, fields, way=way, at=at)
+    outcomes = subject.observe(value_programs.train, world_size, stage, parts(plans, world_size), way=way, at=at)
     if perhaps and all(outcome.ending is Ending.RAISED for outcome in outcomes):
         judge.not_provided(f"{subject.name} takes no {perhaps}: {failure_text(outcomes)}")
     if (verdict := verdict_of(outcomes)) is not None:

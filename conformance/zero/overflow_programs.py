@@ -7,6 +7,7 @@ them by itself. Where ``step()`` does not average, the weights are the rank's ow
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -31,23 +32,29 @@ def row(rank: int, kind: str = "good") -> Tensor:
     return found
 
 
-def steps(ctx: RankContext, kinds: list[str], lr: float, extras: dict[str, Any], bad_rank: int) -> dict[str, Any]:
-    """Train on rows of these kinds; weights, and the loss scale where it can be read, at first and after each.
+def rows(kinds: Sequence[str], rank: int, bad_rank: int) -> list[Tensor | None]:
+    """What `rank` meets in steps of these kinds: only `bad_rank` an "inf" or a "nan", and nothing in a "resume"."""
+    known = {"resume": None, "good": row(rank)}
+    return [known[kind] if kind in known else row(rank, kind if rank == bad_rank else "good") for kind in kinds]
 
-    Only `bad_rank` meets an "inf" or a "nan"; "resume" saves and loads instead of a step.
+
+def steps(ctx: RankContext, own: list[Tensor | None], lr: float, extras: dict[str, Any], seed: int) -> dict[str, Any]:
+    """Train on these rows; weights, and the loss scale where it can be read, at first and after each.
+
+    `seed` is that of the rank's own weights; without a row it saves and loads instead of a step.
     """
     plan = Plan(
         data=[], shapes=SHAPES, real=False, dtype=torch.float16, loss="weighted", options={"lr": lr}, extras=extras
     )
     try:
         averages_itself = not begin(ctx, "mixed", plan, plan.build()).wants_mean
-        trainer = begin(ctx, "mixed", plan, plan.build(plan.seed if averages_itself else plan.seed + ctx.rank))
+        trainer = begin(ctx, "mixed", plan, plan.build(plan.seed if averages_itself else seed))
         seen = [_seen(trainer)]
-        for kind in kinds:
-            if kind == "resume":
+        for x in own:
+            if x is None:
                 trainer = _resumed(ctx, plan, trainer)
             else:
-                _step(trainer, plan, row(ctx.rank, kind if ctx.rank == bad_rank else "good"))
+                _step(trainer, plan, x)
             seen.append(_seen(trainer))
     except NotProvided as reason:
         return {"missing": str(reason)}

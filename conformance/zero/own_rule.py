@@ -16,7 +16,7 @@ from conformance.checks import Broken, Subject
 from conformance.loop.single import joined as joined_rows
 from conformance.verdict import Verdict
 from conformance.zero import single, value_programs
-from conformance.zero.plan import UNKNOWN, Plan, rows_for_layers
+from conformance.zero.plan import UNKNOWN, Plan, parts, rows_for_layers
 from conformance.zero.single import Run
 from fixtures.tolerances import unit_roundoff
 
@@ -63,7 +63,8 @@ def alone(subject: Subject, stage: str, plan: Plan) -> Run:
     if plan.active is not None:
         raise Broken(Verdict.NOT_PROVIDED, f"{subject.name} follows a rule that is not known, so no yardstick has it")
     joined = [[[joined_rows(pieces) for pieces in zip(*by_rank, strict=True)]] for by_rank in plan.data]
-    (report,) = subject.run(value_programs.train, 1, stage, [dataclasses.replace(plan, data=joined).fields()]).values[0]
+    own = parts([dataclasses.replace(plan, data=joined)], 1)
+    (report,) = subject.run(value_programs.train, 1, stage, own).values[0]
     start = {name: p.detach().clone() for name, p in plan.build().named_parameters(remove_duplicate=False)}
     return Run(start=start, steps=report["steps"], losses=[], norms=report["norms"])
 
@@ -82,7 +83,7 @@ def _rule(subject: Subject, stage: str, dtype: torch.dtype | None) -> tuple[str,
         optimizer=UNKNOWN,
         options={"lr": LR},
     )
-    (report,) = subject.run(value_programs.train, 1, stage, [plan.fields()]).values[0]
+    (report,) = subject.run(value_programs.train, 1, stage, parts([plan], 1)).values[0]
     if "missing" in report:
         raise Broken(Verdict.NOT_PROVIDED, report["missing"])
     start = {name: parameter.detach() for name, parameter in plan.build().named_parameters()}

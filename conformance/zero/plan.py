@@ -16,14 +16,24 @@ from torch import Tensor, nn
 
 from conformance.loop.programs import Batches, Rows
 from fixtures import models
+from fixtures.world.per_rank import PerRank
 
 LR = {"lr": 0.1}
 UNKNOWN = "its own optimizer"  # of an implementation that chooses it, where it is none of those that are written out
 
 
+def parts(plans: Sequence[Plan], world_size: int) -> PerRank:
+    """For each rank the fields of its own part of every plan."""
+    by_plan = [plan.parts(world_size).values for plan in plans]
+    return PerRank([list(of_rank) for of_rank in zip(*by_plan, strict=True)])
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True, eq=False)  # tensors in it: one is equal to itself only
 class Plan:
-    """One training run. Everything in it is plain data and crosses to the ranks by `fields`."""
+    """One training run. Everything in it is plain data, and each rank is given its part of it by `parts`.
+
+    In a rank, which is told nothing of the others' rows, there is one rank in ``data`` and ``active``: itself.
+    """
 
     data: Batches  # step, rank, microbatch
     model: str = "mlp"  # of fixtures.models, or of `shapes`
@@ -50,8 +60,30 @@ class Plan:
     on_shards: bool = False  # of stage 3: its optimizer is the implementation's mixed precision
 
     def fields(self) -> dict[str, Any]:
-        """What `Plan` is made from again in a rank."""
+        """What `Plan` is made from again."""
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
+    def parts(self, world_size: int) -> PerRank:
+        """The fields of each rank's own plan."""
+        return PerRank([self._of_rank(rank).fields() for rank in range(world_size)])
+
+    def _of_rank(self, rank: int) -> Self:
+        return dataclasses.replace(
+            self,
+            data=[[by_rank[rank]] for by_rank in self.data],
+            active=None if self.active is None else [[by_rank[rank]] for by_rank in self.active],
+        )
+
+    def rows_of(self, step: int) -> list[Rows]:
+        """In a rank: its own microbatches of a step."""
+        (own,) = self.data[step]
+        return own
+
+    def activate(self, module: nn.Module, step: int) -> None:
+        """In a rank: switch the extra layer of models.Optional on or off, as it is for this rank in the step."""
+        if self.active is not None:
+            (own,) = self.active[step]
+            module.active = own  # type: ignore[assignment]  # a plain flag
 
     def part(self, steps: slice) -> Self:
         """Some of the steps, from the same initial weights."""

@@ -81,7 +81,7 @@ def test_16_bit_shards_are_trained(subject: Subject, judge: Judge, stage: str, d
 @pytest.mark.parametrize("stage", stages("3", tier="contract"))
 def test_groups_of_ranks_train_by_themselves(subject: Subject, judge: Judge, stage: str) -> None:
     plan = plans_of("uneven", 4)[0]
-    reports = subject.run(fsdp_programs.in_halves, 4, stage, plan.fields()).values
+    reports = subject.run(fsdp_programs.in_halves, 4, stage, plan.parts(4)).values
     if "missing" in reports[0]:
         judge.not_provided(reports[0]["missing"])
     halves = [slice(2), slice(2, None)]
@@ -94,7 +94,7 @@ def test_groups_of_ranks_train_by_themselves(subject: Subject, judge: Judge, sta
 @pytest.mark.parametrize("model", ["uneven", "frozen"])
 def test_parameters_given_out_are_those_computed_with(subject: Subject, judge: Judge, model: str) -> None:
     plan = plans_of(model, 2)[0]
-    reports = subject.run(fsdp_programs.told, 2, plan.fields(), AT).values
+    reports = subject.run(fsdp_programs.told, 2, plan.parts(2), AT).values
     if not reports[0]["told"][0]:
         judge.not_provided(f"{subject.name} has no full_parameters()")
     found: list[Named] = []
@@ -111,10 +111,10 @@ def test_parameters_given_out_are_those_computed_with(subject: Subject, judge: J
 def test_a_full_state_is_all_of_it(subject: Subject, judge: Judge, model: str) -> None:
     for plan in plans_of(model, 2):
         first, then = plan.part(slice(AT)), plan.part(slice(AT, None))
-        saved = subject.run(fsdp_programs.save, 2, first.fields()).values[0]
+        saved = subject.run(fsdp_programs.save, 2, first.parts(2)).values[0]
         if "missing" in saved:
             judge.not_provided(saved["missing"])
-        went_on = subject.run(fsdp_programs.resume, 2, then.fields(), saved["saved"]).values
+        went_on = subject.run(fsdp_programs.resume, 2, then.parts(2), saved["saved"]).values
         judge_trained(judge, [trained(subject, "3", plan, went_on)])
         buffers = [
             (f"rank {rank}", expect.same(found["buffers"], saved["buffers"])) for rank, found in enumerate(went_on)

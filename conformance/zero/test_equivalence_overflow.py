@@ -13,6 +13,8 @@ from conformance.checks import Judge, Subject
 from conformance.loop.judging import Named, judge_all
 from conformance.zero import overflow_programs, value_programs
 from conformance.zero.equivalence import Report, stages
+from fixtures import models
+from fixtures.world.per_rank import PerRank
 
 LR = 16.0
 OVERFLOWS = ["good", "inf", "good", "nan", "inf", "good"]
@@ -26,8 +28,9 @@ COUNTED = ["good", "resume", "good"]
 def _run(
     subject: Subject, judge: Judge, world_size: int, kinds: list[str], extras: dict[str, Any], *, bad_rank: int = -1
 ) -> list[Report]:
-    bad_rank %= world_size
-    reports = subject.run(overflow_programs.steps, world_size, kinds, LR, extras, bad_rank).values
+    rows = PerRank([overflow_programs.rows(kinds, rank, bad_rank % world_size) for rank in range(world_size)])
+    seeds = PerRank(models.own_seeds(5, world_size))
+    reports = subject.run(overflow_programs.steps, world_size, rows, LR, extras, seeds).values
     if "missing" in reports[0]:
         judge.not_provided(reports[0]["missing"])
     return list(reports)

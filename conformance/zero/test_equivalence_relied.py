@@ -17,7 +17,7 @@ from conformance.loop.judging import Named, judge_all
 from conformance.loop.single import FLOAT32_UNIT, batches
 from conformance.zero import own_rule, relied_programs, single, value_programs
 from conformance.zero.equivalence import judge_trained, stages, trained
-from conformance.zero.plan import UNKNOWN, Plan, rows_for_layers
+from conformance.zero.plan import UNKNOWN, Plan, parts, rows_for_layers
 from conformance.zero.relied_programs import SIDES, Relied
 from conformance.zero.single import Weights
 
@@ -57,8 +57,8 @@ def _reports(
     subject: Subject, stage: str, world_size: int, plans: Iterable[Plan], *, is_trial: bool = False
 ) -> list[list[dict[str, Any]]]:
     """By plan, then by rank."""
-    fields = [plan.fields() for plan in plans]
-    reports = subject.run(relied_programs.train, world_size, stage, fields, is_trial=is_trial).values
+    own = parts(list(plans), world_size)
+    reports = subject.run(relied_programs.train, world_size, stage, own, is_trial=is_trial).values
     return [list(ranks) for ranks in zip(*reports, strict=True)]
 
 
@@ -196,7 +196,7 @@ def test_two_process_groups_train_apart(subject: Subject, judge: Judge, stage: s
     whole, sides = of_four_ranks()
     if subject.run(value_programs.chooses, 1, stage).values[0]:
         judge.not_provided(f"{subject.name} has a rule of its own, and this is about SGD")
-    reports = subject.run(relied_programs.in_two_groups, 4, stage, whole.fields()).values
+    reports = subject.run(relied_programs.in_two_groups, 4, stage, whole.parts(4)).values
     judge_trained(
         judge,
         [

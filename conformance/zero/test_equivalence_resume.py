@@ -41,8 +41,8 @@ def test_training_goes_on_with_another_number_of_ranks(
     plans = own_rule.where_it_chooses(subject, stage, before, plans_of("uneven", before, after))
     for plan in plans:
         first, then = plan.part(slice(SPLIT)), plan.part(slice(SPLIT, None))
-        saved = subject.run(resume_programs.save, before, stage, first.fields()).values
+        saved = subject.run(resume_programs.save, before, stage, first.parts(before)).values
         if "missing" in saved[0]:
             judge.not_provided(saved[0]["missing"])
-        went_on = subject.run(resume_programs.resume, after, stage, then.fields(), saved[0]["saved"]).values
+        went_on = subject.run(resume_programs.resume, after, stage, then.parts(after), saved[0]["saved"]).values
         judge_trained(judge, [trained(subject, stage, plan, went_on)])

@@ -64,7 +64,7 @@ def test_fewer_elements_than_ranks_are_trained(subject: Subject, judge: Judge, s
 @pytest.mark.parametrize("world_size", [2, 3])
 def test_buffers_are_left_alone(subject: Subject, judge: Judge, stage: str, world_size: int) -> None:
     plan = dataclasses.replace(plans_of("buffers", world_size)[0], is_exact=False)
-    reports = subject.run(value_programs.buffers, world_size, stage, plan.fields()).values
+    reports = subject.run(value_programs.buffers, world_size, stage, plan.parts(world_size)).values
     found = [(f"rank {rank}", expect.same(report["after"], report["wanted"])) for rank, report in enumerate(reports)]
     judge_all(judge, found, "buffers after training, against those of the module by itself on the rows of the rank")
 

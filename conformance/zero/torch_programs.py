@@ -14,7 +14,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from conformance.loop.programs import Batches, Values
+from conformance.loop.programs import OwnBatches, Values
 from fixtures import models
 from fixtures.world.context import RankContext
 from impls.stages import stage
@@ -216,7 +216,7 @@ def rooted(ctx: RankContext, name: str, *, num_layers: int) -> None:
 
 
 def trained(
-    ctx: RankContext, model: str, batches: Batches, *, seed: int, rates: list[float], momentum: float
+    ctx: RankContext, model: str, batches: OwnBatches, *, seed: int, rates: list[float], momentum: float
 ) -> tuple[Values, Values]:
     """The parameters after the same steps with the implementation's fully_shard, and with PyTorch's."""
     assert ctx.impl is not None
@@ -225,14 +225,13 @@ def trained(
         module = models.build(model, seed, real=True)
         options: dict[str, Any] = {"optimizer_cls": torch.optim.SGD, "lr": rates[0], "momentum": momentum}
         training: Any = stage(ctx.impl, "3", module, **options) if own else peer("fully_shard", module, **options)
-        for rate, by_rank in zip(rates, batches, strict=True):
+        for rate, ((x, target),) in zip(rates, batches, strict=True):
             for group in training.optimizer.param_groups:
                 group["lr"] = rate
-            ((x, target),) = by_rank[ctx.rank]
             training.backward(models.squared(training(x), target, 1.0))
             training.finish()
             training.step()
             training.zero_grad()
-        x = batches[0][ctx.rank][0][0]
+        x = batches[0][0][0]
         found.append(training.full_parameters(x) if own else training.module.full_parameters())
     return found[0], found[1]

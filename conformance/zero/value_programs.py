@@ -93,7 +93,7 @@ def with_overflows(ctx: RankContext, name: str, plan: Plan, at: int) -> Report:
     trainer = begin(ctx, name, plan, plan.build())
     first = go_on(ctx, trainer, plan.part(slice(at)))
     for bad_rank, bad in ((0, math.inf), (ctx.world_size - 1, math.nan)):
-        x, target = plan.data[at][ctx.rank][0]
+        x, target = plan.rows_of(at)[0]
         trainer.backward(plan.loss_of(trainer, x * bad if ctx.rank == bad_rank else x, target))
         trainer.finish()
         trainer.average()
@@ -119,21 +119,26 @@ WAYS = {
 def buffers(ctx: RankContext, name: str, plan: dict[str, Any]) -> dict[str, Any]:
     """The buffers after training, and those that the module alone has after the same forward passes."""
     todo = Plan(**plan)
-    bare = todo.build()
     trainer = begin(ctx, name, todo, todo.build())
     for index in range(len(todo.data)):
         accumulate(ctx, trainer, todo, index)
         trainer.average()
         trainer.step()
         trainer.zero_grad()
-        for x, _ in todo.data[index][ctx.rank]:
-            bare(x)
-    wanted = dict(bare.named_buffers())
     owner = trainer.wrapper if isinstance(trainer.wrapper, nn.Module) else trainer.module
     found = {name.removeprefix("module."): buffer for name, buffer in owner.named_buffers()}
     if not found:  # a wrapper need not list what it wraps
         found = dict(trainer.module.named_buffers())
-    return {"after": _copies(found), "wanted": _copies(wanted)}
+    return {"after": _copies(found), "wanted": _copies(_buffers_alone(todo))}
+
+
+def _buffers_alone(plan: Plan) -> dict[str, Tensor]:
+    """Computed last, so that nothing of it is there while the implementation runs."""
+    bare = plan.build()
+    for step in range(len(plan.data)):
+        for x, _ in plan.rows_of(step):
+            bare(x)
+    return dict(bare.named_buffers())
 
 
 def _copies(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -211,10 +216,9 @@ def _clip(trainer: Trainer, plan: Plan, max_norm: float) -> float:
 
 def accumulate(ctx: RankContext, trainer: Trainer, plan: Plan, index: int) -> float:
     """Forward and backward of every microbatch of a step; the loss of this rank."""
-    if plan.active is not None:
-        trainer.module.active = plan.active[index][ctx.rank]  # type: ignore[assignment]  # of models.Optional
+    plan.activate(trainer.module, index)
     total = 0.0
-    for x, target in plan.data[index][ctx.rank]:
+    for x, target in plan.rows_of(index):
         if plan.evaluates:
             with torch.no_grad():
                 plan.loss_of(trainer, x, target)
@@ -227,7 +231,7 @@ def accumulate(ctx: RankContext, trainer: Trainer, plan: Plan, index: int) -> fl
 
 def forward_all(ctx: RankContext, trainer: Trainer, plan: Plan, index: int) -> float:
     """As `accumulate`, with one backward pass for all microbatches."""
-    losses = torch.stack([plan.loss_of(trainer, x, target) for x, target in plan.data[index][ctx.rank]])
+    losses = torch.stack([plan.loss_of(trainer, x, target) for x, target in plan.rows_of(index)])
     trainer.backward(losses.sum())
     trainer.finish()
     return float(losses.detach().sum())
@@ -235,6 +239,6 @@ def forward_all(ctx: RankContext, trainer: Trainer, plan: Plan, index: int) -> f
 
 def whole(ctx: RankContext, trainer: Trainer, plan: Plan) -> dict[str, Tensor]:
     """Copies of all parameters; the rows are for a forward pass, should that be needed to see them."""
-    x, _ = plan.data[0][ctx.rank][0]
+    x, _ = plan.rows_of(0)[0]
     cast = plan.dtype is not None and plan.shapes is None
     return trainer.full_parameters(x.to(plan.dtype) if cast else x)

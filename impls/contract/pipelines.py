@@ -96,8 +96,9 @@ class PipelineBlock(Protocol):
 
         `stage`: this rank's module, or a list of them in order of stage number where a rank has several. A stage is
         called with what the one before returned: a tensor, or the tensors of a tuple, of any dtypes.
-        `microbatches`, `targets`: lists of M, the same on all ranks; inputs matter where the first stage is, targets
-        where the last one is. ``loss_fn(output, target)`` is a mean over the rows of a microbatch, of one element.
+        `microbatches`, `targets`: lists of M, of the same shapes on all ranks; inputs count where the first stage is,
+        targets where the last one is, and elsewhere they may be anything. ``loss_fn(output, target)`` is a mean over
+        the rows of a microbatch, of one element.
         `schedule`: ``1f1b`` (the usual default), ``gpipe``, ``interleaved_1f1b`` (stage = chunk * N + rank), ``zb_h1``,
         ``zb_h2``, ``zbv`` and ``dualpipev`` (2N stages, rank r has r and 2N-1-r), ``dualpipe`` (N stages, rank r has r
         and N-1-r; microbatches from M/2 on enter at rank N-1, and losses are on both end ranks, each its own).

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -32,6 +33,28 @@ def rank_of(ctx: RankContext) -> int:
 
 def echo(ctx: RankContext, value: object) -> object:
     return value
+
+
+def arguments(ctx: RankContext, *args: object, **kwargs: object) -> object:
+    return [list(args), kwargs]
+
+
+def summed(ctx: RankContext, tensor: torch.Tensor) -> float:
+    return float(tensor.sum())
+
+
+def what_lies_in_memory(ctx: RankContext, own: str, text: str) -> list[str]:
+    """What begins with the text and one digit, anywhere in the writable memory of this process."""
+    found = set()
+    pattern = re.compile(re.escape(text.encode()) + rb"\d")
+    with Path("/proc/self/maps").open() as maps, Path("/proc/self/mem").open("rb", 0) as memory:
+        for line in maps:
+            place, mode, *_ = line.split()
+            begin, end = (int(edge, 16) for edge in place.split("-"))
+            if mode.startswith("rw") and "[v" not in line:
+                memory.seek(begin)
+                found |= set(pattern.findall(memory.read(end - begin)))
+    return sorted(each.decode() for each in found)
 
 
 def sum_of_ranks(ctx: RankContext) -> float:
