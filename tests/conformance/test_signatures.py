@@ -16,8 +16,9 @@ from torch import Tensor
 
 from conformance import expect
 from conformance.patterns import pattern
-from conformance.signatures import _texts, signature
-from conformance.verdict import Result, Tier, Verdict
+from conformance.signature_texts import texts as _texts
+from conformance.signatures import signature
+from conformance.verdict import Result, Text, Tier, Verdict
 from impls.loading import load
 from impls.reference import queue_mesh
 from tests.conformance.conftest import ROOT
@@ -34,7 +35,10 @@ def _result(
 
 def _named(*results: Result) -> str | None:
     """The name of the signature, as the file of texts has it."""
-    found = signature(results)
+    return _name_of(signature(results))
+
+
+def _name_of(found: Text | None) -> str | None:
     if found is None:
         return None
     assert found.fa
@@ -53,7 +57,7 @@ def _as_regex(text: str) -> str:
         (RIGHT / 4, {"factor": 0.25}),
         (RIGHT * 0, {"zeros": True}),
         (RIGHT + torch.tensor([1.0, 2.0, 3.0]), {"row": True}),
-        (RIGHT.flatten().roll(2).reshape(2, 3), {"shifted": 2}),
+        (RIGHT.flatten().roll(2).reshape(2, 3), {"shifted": 2, "of": 6}),
         (torch.cat([RIGHT.flatten()[:4], torch.tensor([9.0, 7.0])]).reshape(2, 3), {"tail": 4, "of": 6}),
         (RIGHT.flip(0, 1), {"irregular": True}),
         (RIGHT + torch.tensor([[0.0, 1.0, 0.0], [0.0, 0.0, 0.0]]), {"irregular": True}),
@@ -111,7 +115,7 @@ HOLDS_FOR_TWO = _result(Verdict.HOLDS, world_size=2)
         ([_result(pattern={"zeros": True})], "zeros"),
         ([_result(pattern={"row": True})], "row"),
         ([_result(pattern={"finite": True})], "finite"),
-        ([_result(pattern={"shifted": 4})], "shifted"),
+        ([_result(pattern={"shifted": 4, "of": 12})], "shifted"),
         ([_result(pattern={"tail": 9, "of": 10}, world_size=3)], "remainder"),
         ([_result(pattern={"tail": 12 - 12 // n, "of": 12}, world_size=n) for n in (3, 4)], "last_chunk"),
         (_bytes((3, 12_000, 4_000), (4, 24_000, 6_000)), "whole_tensor"),
@@ -160,7 +164,7 @@ NAMED = {
     "ring_hides_nan": ("ring_allreduce", "finite"),
     "tree_forgets_ranks_beyond_a_power_of_two": ("tree_allreduce", "powers_of_two"),
     "reduce_scatter_is_shifted": ("ring_reduce_scatter", None),  # a neighbour's chunk: other numbers, no shift
-    "allgather_begins_with_its_own": ("ring_allgather", None),  # by another number of places on each rank
+    "allgather_begins_with_its_own": ("ring_allgather", "shifted_chunk"),
     "ring_takes_the_maximum": ("ring_allreduce", None),
 }
 
