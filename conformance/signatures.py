@@ -78,8 +78,7 @@ def _factor(broken: Sequence[Result], results: Sequence[Result]) -> Text | None:
     by_size = {(size_of(result), result.data["pattern"]["factor"]) for result in seen if size_of(result)}
     is_sum = all(result.claim.startswith(_SUMS) for result in broken)
     sizes = {size for size, _ in by_size}
-    with_count = [result for result in seen if "num_microbatches" in result.data]
-    microbatches = [(result.data["num_microbatches"], result.data["pattern"]["factor"]) for result in with_count]
+    microbatches = [(count, factor) for result in seen for count, factor in result.data.get("factors", ())]
     counts = {count for count, _ in microbatches}
     if len(counts) > 1 and all(_is_near(factor, count) for count, factor in microbatches):
         return text("microbatches_summed")
@@ -131,20 +130,36 @@ def _by_step(broken: Sequence[Result], results: Sequence[Result]) -> Text | None
 
 def _by_bytes(broken: Sequence[Result], results: Sequence[Result]) -> Text | None:
     ratios = {size: ratio for size, ratio in _ratios(broken) if size > 2}
-    if len(ratios) < 2 or any(result.unit != "bytes" for result in broken):
+    if len(ratios) < 2 or not all(map(_counts_bytes, broken)):
         return None
     if all(_is_near(ratio, size) for size, ratio in ratios.items()):
         return text("whole_tensor")
+    if all(_is_near(ratio, size / 2) for size, ratio in ratios.items()):
+        return text("whole_tensor_once")
     return text("twice") if all(_is_near(ratio, 2) for ratio in ratios.values()) else None
 
 
 def _ratios(broken: Sequence[Result]) -> Iterator[tuple[int, float]]:
     for result in broken:
-        numbers = [_NUMBER.findall(text) for text in (result.observed, result.expected)]
-        if result.unit == "bytes" and size_of(result) and all(len(found) == 1 for found in numbers):
-            observed, expected = (float(found[0].replace(",", "")) for found in numbers)
-            if expected:
-                yield size_of(result), observed / expected
+        observed, expected = _drawn(result) or (_figure(result.observed), _figure(result.expected))
+        if _counts_bytes(result) and size_of(result) and observed and expected:
+            yield size_of(result), observed / expected
+
+
+def _counts_bytes(result: Result) -> bool:
+    return result.unit == "bytes" or result.claim.endswith(".bytes")
+
+
+def _drawn(result: Result) -> tuple[float, float] | None:
+    """What the report draws for a case: the bytes that were seen, and those of the formula."""
+    points = result.data.get("points", ())
+    return (points[0]["observed"], points[0]["formula"]) if len(points) == 1 and "formula" in points[0] else None
+
+
+def _figure(text: str) -> float | None:
+    """The number that a text ends in, after the formula that gives it; None where there are several."""
+    found = _NUMBER.findall(text.rpartition("= ")[2])
+    return float(found[0].replace(",", "")) if len(found) == 1 else None
 
 
 def _by_rank(broken: Sequence[Result]) -> Text | None:

@@ -69,9 +69,21 @@ def in_common(first: Named, others: Sequence[Named]) -> dict[str, Any]:
             word: sorted(step for step, is_right in by_step.items() if is_right is right)
             for word, right in (("right", True), ("wrong", False))
         }
-    if count := _MICROBATCHES.search(place[0]):
-        data["num_microbatches"] = int(count[1])
+    if _MICROBATCHES.search(place[0]):
+        data["factors"] = _by_microbatches([first, *others])
     return data
+
+
+def _by_microbatches(found: Sequence[Named]) -> list[list[float]]:
+    """The number of microbatches of each broken case, with the factor that all of its values are off by; 0 for none."""
+    cases: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for where, comparison in found:
+        if not comparison.matches and _MICROBATCHES.search(where) and comparison.pattern:
+            cases.setdefault(_place(where), []).append(comparison.pattern)
+    return [
+        [int(_MICROBATCHES.findall(place)[0]), patterns[0].get("factor", 0) if _are_alike(patterns) else 0]
+        for (place, _), patterns in cases.items()
+    ]
 
 
 def _by_step(case: str, found: Sequence[Named]) -> dict[int, bool]:
