@@ -45,6 +45,7 @@ class Judge:
         self.examples_tried = 0  # by forall, also those of a check that fails
         self.story: ScenarioStory | None = None
         self.shown: Outcomes | None = None
+        self.surveyed: list[dict[str, Any]] = []  # of a check that fails: what became of its other cases
         self.seed = seed
         self.shrink = shrink
 

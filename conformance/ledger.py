@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from conformance.verdict import CaseHint, Claim, Text, Truth
+from conformance.verdict import CaseHint, Claim, Text, Truth, Verdict
 
 HOME = Path(__file__).resolve().parent
 KILLED = HOME.parent / "impls" / "mutants" / "killed.json"
@@ -204,7 +204,9 @@ def _problems_of_hints(hints: object) -> Iterator[str]:
         cases = hint.get("cases")
         if not isinstance(cases, list) or not cases or not all(isinstance(case, str) for case in cases):
             yield f"hints {number}: cases must be a list of patterns of names of checks, not {cases!r}"
-        texts = {key: value for key, value in hint.items() if key != "cases"}
+        if hint.get("verdict", Verdict.VIOLATED) not in {verdict for verdict in Verdict if verdict.is_broken}:
+            yield f"hints {number}: verdict must be violated, hangs or crashes, not {hint['verdict']!r}"
+        texts = {key: value for key, value in hint.items() if key not in {"cases", "verdict"}}
         yield from _problems_of_text(f"hints {number}", texts)
 
 
@@ -240,7 +242,11 @@ def _claim(entry: Mapping[str, Any], section: str) -> Claim:
 
 
 def _case_hint(entry: Mapping[str, Any]) -> CaseHint:
-    return CaseHint(cases=tuple(entry["cases"]), hint=Text(en=entry["en"], fa=entry["fa"]))
+    return CaseHint(
+        cases=tuple(entry["cases"]),
+        hint=Text(en=entry["en"], fa=entry["fa"]),
+        verdict=Verdict(entry.get("verdict", Verdict.VIOLATED)),
+    )
 
 
 def _broken_links(claims: Mapping[str, Claim]) -> Iterator[tuple[str, str]]:

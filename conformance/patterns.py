@@ -23,8 +23,8 @@ def pattern(observed: torch.Tensor, expected: torch.Tensor) -> Pattern:
 
     ``irregular``: none fits, or more than one. ``factor``: all elements are this many times what they should be.
     ``tail``: only elements from this one on are wrong, of ``of``. ``rounded``: as if stored in this dtype. ``zeros``:
-    nothing else. ``shifted``: the right numbers, each this many places on. ``row``: the same row of numbers is added
-    everywhere. ``finite``: no NaN or infinity is where some should be.
+    nothing else. ``shifted``: the right numbers, each this many places on, of ``of``. ``row``: the same row of
+    numbers is added everywhere. ``finite``: no NaN or infinity is where some should be.
     """
     import torch
 
@@ -68,7 +68,7 @@ def _shifted(got: torch.Tensor, wanted: torch.Tensor) -> Pattern:
     if bool((flat == target).all()) or not bool((flat.sort().values == target.sort().values).all()):
         return {}
     fitting = [places for places in range(1, len(flat)) if bool((flat == target.roll(places)).all())]
-    return {"shifted": fitting[0]} if len(fitting) == 1 else {}
+    return {"shifted": fitting[0], "of": len(flat)} if len(fitting) == 1 else {}
 
 
 def _row(got: torch.Tensor, wanted: torch.Tensor) -> Pattern:

@@ -17,14 +17,17 @@ from pathlib import Path
 from typing import Any
 
 from conformance.checks import Description
+from conformance.contrasts import split_signature
 from conformance.grading import points
 from conformance.grading.rubric import Rubric
 from conformance.journal import Gathered, Planned
 from conformance.options import SUITE, Chosen
 from conformance.reproduce import scripts
 from conformance.ruling import STALE
-from conformance.signatures import signature
+from conformance.signatures import own_signature, signature
+from conformance.stops import stop_signature
 from conformance.verdict import Claim, ImplInfo, Record, Result, ScenarioStory, Text, Tier, Verdict
+from impls.contract import ENTRIES
 
 DIED = "the worker process that ran this check died, or was interrupted, before it could say"
 NEVER = "the run ended before this check was begun"
@@ -191,24 +194,38 @@ def _with_scripts(
     return [named(result) for result in results], texts
 
 
-def _signatures(results: Iterable[Result]) -> dict[tuple[str, str], Text]:
-    """By implementation and claim, the fault that its numbers name."""
-    groups: dict[tuple[str, str], list[Result]] = {}
+def _signatures(results: Iterable[Result]) -> dict[tuple[str, ...], Text]:
+    """By implementation, claim and what of it is examined, the fault that its numbers name."""
+    groups: dict[tuple[str, ...], list[Result]] = {}
     for result in results:
-        groups.setdefault((result.impl, result.claim), []).append(result)
+        groups.setdefault(_examined(result), []).append(result)
     found = {key: signature(group) for key, group in groups.items()}
     return {key: text for key, text in found.items() if text is not None}
 
 
+def _examined(result: Result) -> tuple[str, ...]:
+    """Two functions, or two stages, may have two faults under one claim."""
+    parts = re.split(r"(?<!stage)-|[\[\]]", result.case)
+    return result.impl, result.claim, *(part for part in parts if part in ENTRIES or part.startswith("stage-"))
+
+
 def _with_hint(
-    result: Result, claims: Mapping[str, Claim], unloaded: Container[str], named: Mapping[tuple[str, str], Text]
+    result: Result, claims: Mapping[str, Claim], unloaded: Container[str], named: Mapping[tuple[str, ...], Text]
 ) -> Result:
-    """The claim's own hint is about wrong values; one that stopped before it gave any needs another."""
+    """What is known of the fault, and then the usual causes: the claim's own, or what a crash or a hang has.
+
+    The claim's own hint is about wrong values; one that stopped before it gave any needs another.
+    """
     if not result.verdict.is_broken or result.claim not in claims:
         return result
-    own = claims[result.claim].hint_for(result.case)
-    hint = FIX_THE_IMPORT if result.impl in unloaded else HINTS.get(result.verdict, own)
-    if result.verdict is Verdict.VIOLATED and (sign := named.get((result.impl, result.claim))) is not None:
+    if result.impl in unloaded:
+        return dataclasses.replace(result, hint=FIX_THE_IMPORT)
+    hint = claims[result.claim].hint_for(result.case, result.verdict) or HINTS[result.verdict]
+    if result.verdict is Verdict.VIOLATED:
+        sign = own_signature(result) or named.get(_examined(result)) or split_signature(result)
+    else:
+        sign = stop_signature(result) or split_signature(result)
+    if sign is not None:
         hint = Text(en=f"{sign.en} {hint.en}", fa=f"{sign.fa} {hint.fa}")
     return dataclasses.replace(result, hint=hint)
 

@@ -87,6 +87,8 @@ def to_result(ruling: Ruling, planned: Planned, judge: Judge | None, *, duration
     """Put a ruling into the form that the report is made from."""
     evidence = ruling.evidence
     data: dict[str, Any] = dict(evidence.data) if evidence else {}
+    if judge is not None and judge.surveyed and ruling.verdict.is_broken:
+        data["cases"] = judge.surveyed
     shown = ruling.outcomes or (judge.shown if judge else None)
     if shown is not None and "timeline" not in data:
         data["timeline"] = timeline(shown)

@@ -119,6 +119,7 @@ class CaseHint:
 
     cases: tuple[str, ...]
     hint: Text
+    verdict: Verdict = Verdict.VIOLATED  # how the case ended: what leads to a hang seldom leads to wrong values
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,10 +140,14 @@ class Claim:
     case_hints: tuple[CaseHint, ...] = ()  # in place of `hint`, the first that fits
     killed_by: tuple[str, ...] = ()  # mutants that break it, from the committed mutant table
 
-    def hint_for(self, case: str) -> Text:
-        """The hint for a case: the claim's, unless there is one for cases like this."""
-        fitting = (item.hint for item in self.case_hints if any(_fits(case, pattern) for pattern in item.cases))
-        return next(fitting, self.hint)
+    def hint_for(self, case: str, verdict: Verdict = Verdict.VIOLATED) -> Text | None:
+        """The hint for cases that ended like this one, else the claim's own, which is about wrong values only."""
+        fitting = (
+            item.hint
+            for item in self.case_hints
+            if item.verdict is verdict and any(_fits(case, pattern) for pattern in item.cases)
+        )
+        return next(fitting, self.hint if verdict is Verdict.VIOLATED else None)
 
 
 def _fits(case: str, pattern: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -25,12 +26,15 @@ def judge_sums(
     """Every rank's result is the sum over ranks: bit for bit for exact values, else within the any-order bound."""
     case = dataclasses.replace(case, src=0)  # a sum has no root to be told
     inputs = case.inputs()
-    for rank, result in enumerate(results):
-        what = f"rank {rank}, {case}"
-        comparison = sum_comparison(result, inputs, exact=case.is_exact, what=what, more_roundings=more_roundings)
+    found = [
+        sum_comparison(result, inputs, exact=case.is_exact, what=f"rank {rank}, {case}", more_roundings=more_roundings)
+        for rank, result in enumerate(results)
+    ]
+    for result, comparison in zip(results, found, strict=True):
         if not comparison.matches:
             told = MEAN_SEEN.format(size=case.world_size) if _is_mean(result, inputs) else ""
-            judge.that(comparison, message=f"the sum over ranks{told}", outcomes=outcomes)
+            judge.that(comparison, message=f"the sum over ranks{told}", outcomes=outcomes, data=by_rank(found))
+    comparison = found[-1]
     tier = "exact values, bit for bit" if case.is_exact else "rounded values, within the bound of any order of addition"
     judge.that(comparison, message=f"the sum on every rank: {tier}")
 
@@ -91,11 +95,18 @@ def judge_copies(
     judge: Judge, expected: Tensor, results: Sequence[Tensor], outcomes: Outcomes, *, what: str, case: object
 ) -> None:
     """Every rank's result is ``expected``, bit for bit."""
-    for rank, result in enumerate(results):
-        comparison = expect.same_bits(result, expected, f"rank {rank}, {case}")
+    found = [expect.same_bits(result, expected, f"rank {rank}, {case}") for rank, result in enumerate(results)]
+    for comparison in found:
         if not comparison.matches:
-            judge.that(comparison, message=what, outcomes=outcomes)
-    judge.that(comparison, message=f"{what} on every rank, bit for bit")
+            judge.that(comparison, message=what, outcomes=outcomes, data=by_rank(found))
+    judge.that(found[-1], message=f"{what} on every rank, bit for bit")
+
+
+def by_rank(found: Sequence[Comparison]) -> dict[str, Any]:
+    """Which ranks are right and which wrong, where there are several."""
+    right = [rank for rank, comparison in enumerate(found) if comparison.matches]
+    wrong = [rank for rank in range(len(found)) if rank not in right]
+    return {"ranks": {"right": right, "wrong": wrong}} if len(found) > 1 else {}
 
 
 def judge_parts(

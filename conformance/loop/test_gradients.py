@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -26,14 +26,30 @@ def _train(subject: Subject, world_size: int, model: str, data: Batches, **optio
     return subject.run(programs.train, world_size, model, own, seed=seeds, **options).values
 
 
-def _judge_gradients(judge: Judge, reports: Sequence[Any], expected: Sequence[Values], what: str) -> None:
-    """Every rank has the expected gradients after every step."""
+def _judge_gradients(
+    judge: Judge,
+    reports: Sequence[Any],
+    expected: Sequence[Values],
+    what: str,
+    faults: Callable[[], Mapping[str, Sequence[Values]]] = dict,
+) -> None:
+    """Every rank has the expected gradients after every step; `faults` are, by name, what others make of step 0."""
     found = [
         (f"rank {rank}, step {step}", gradients_as(report["gradients"][step], values))
         for rank, report in enumerate(reports)
         for step, values in enumerate(expected)
     ]
-    judge_all(judge, found, what)
+
+    def explain() -> str | None:
+        seen = [report["gradients"][0] for report in reports]
+        fitting = [
+            name
+            for name, by_rank in faults().items()
+            if all(gradients_as(values, wrong).matches for values, wrong in zip(seen, by_rank, strict=True))
+        ]
+        return fitting[0] if len(fitting) == 1 else None
+
+    judge_all(judge, found, what, explain=explain)
 
 
 def _assert_tells_faults_apart(by_rank: Sequence[Values], mean: Values) -> None:
@@ -63,7 +79,17 @@ def _one_step(subject: Subject, judge: Judge, world_size: int, model: str) -> No
     assert all(value is None or torch.equal(value, whole[name]) for name, value in expected.items())  # type: ignore[arg-type]
     reports = _train(subject, world_size, model, data, scale=float(world_size))
     what = f"the gradients of the {model} model, against those of the global batch"
-    _judge_gradients(judge, reports, [expected], what)
+    _judge_gradients(judge, reports, [expected], what, lambda: _faults(model, data[0], float(world_size)))
+
+
+def _faults(model: str, by_rank: Sequence[Sequence[programs.Rows]], scale: float) -> dict[str, list[Values]]:
+    """What each rank has after a step in which nothing was summed, or in which ranks began with their own weights."""
+    size = len(by_rank)
+    own = [single.of_rank(model, micro, seed=SEED, scale=scale) for micro in by_rank]
+    begun = zip(by_rank, single.own_seeds(SEED, size).values, strict=True)
+    apart = [single.of_rank(model, micro, seed=seed, scale=scale) for micro, seed in begun]
+    divided = [{name: None if value is None else value / size for name, value in values.items()} for values in own]
+    return {"own_gradient": own, "own_gradient_divided": divided, "own_weights": [single.mean(apart)] * size}
 
 
 @claim("loop.mean", provides=WRAPPED)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -18,11 +19,13 @@ from conformance.judge import Broken
 from conformance.loop.judging import Named, judge_all
 from conformance.verdict import Verdict
 from conformance.zero import own_rule, single, value_programs
+from conformance.zero.mistaken import faults_of
 from conformance.zero.plan import UNKNOWN, Plan, parts
 from conformance.zero.single import Bound, Run
 from fixtures.world.outcome import Ending
 
 STAGES = {"1": "ShardedOptimizer", "2": "Zero2Optimizer", "3": "fully_shard", "mixed": "MixedPrecision"}
+EXACTLY = 2.0**-16  # what a fault's run may be off by, whose numbers need not be those that float32 has exactly
 BY_FAR = 100  # how many times the bound the parameters have to move, or agreement within it says nothing
 NORM_BOUND = 2.0**-16  # of a norm: far more than the rounding of a few hundred squares
 HALVES = (torch.float16, torch.bfloat16)
@@ -45,6 +48,7 @@ class Trained:
     ranks: list[Report]
     run: Run
     bound: Bound | None
+    turn: int = 0  # the step before which it was saved and loaded; 0 for none
 
 
 def judge_plans(
@@ -74,14 +78,16 @@ def judge_plans(
     reports = outcomes.values
     by_plan = list(zip(plans, zip(*reports, strict=True), strict=True))
     reasons = [ranks[0]["missing"] for _, ranks in by_plan if "missing" in ranks[0]]
-    done = [trained(subject, stage, plan, ranks) for plan, ranks in by_plan if "missing" not in ranks[0]]
+    turn = at if way == "saved_and_resumed" else 0
+    done = [trained(subject, stage, plan, ranks, turn) for plan, ranks in by_plan if "missing" not in ranks[0]]
     if not done:
         judge.not_provided(reasons[0])
     judge_trained(judge, done)
 
 
-def trained(subject: Subject, stage: str, plan: Plan, ranks: Sequence[Report]) -> Trained:
+def trained(subject: Subject, stage: str, plan: Plan, ranks: Sequence[Report], turn: int = 0) -> Trained:
     """The ranks' reports beside the yardstick, whose preconditions are asserted."""
+    turn = turn or (getattr(plan, "at", 0) if getattr(plan, "way", "") == "saved_and_resumed" else 0)
     bound: Bound | None
     if plan.optimizer == UNKNOWN:
         run = own_rule.alone(subject, stage, plan)
@@ -96,7 +102,7 @@ def trained(subject: Subject, stage: str, plan: Plan, ranks: Sequence[Report]) -
     if plan.optimizer == UNKNOWN and run.still & learning:
         raise Broken(Verdict.VIOLATED, f"on one rank {', '.join(sorted(run.still & learning))} did not move")
     assert not run.still & learning, f"{run.still & learning} did not move in {plan.called}"
-    return Trained(plan=plan, ranks=list(ranks), run=run, bound=bound)
+    return Trained(plan=plan, ranks=list(ranks), run=run, bound=bound, turn=turn)
 
 
 def judge_trained(judge: Judge, done: Sequence[Trained]) -> None:
@@ -110,12 +116,24 @@ def judge_trained(judge: Judge, done: Sequence[Trained]) -> None:
         if chosen:
             how = "within the bound of rounding" if within else "bit for bit"
             found = (named for item in chosen for named in _findings(item))
-            judge_all(judge, found, f"parameters and losses of sharded training against a single process, {how}")
+            message = f"parameters and losses of sharded training against a single process, {how}"
+            judge_all(judge, found, message, explain=functools.partial(_fault, chosen))
     if any(item.plan.optimizer == UNKNOWN for item in done):
         judge.inconclusive(
             "all ranks do what one rank does alone, but nobody knows what that is: it chooses its optimizer itself, "
             f"and alone it is none of {own_rule.known()}. Take optimizer_cls as a parameter to have its steps judged"
         )
+
+
+def _fault(done: Sequence[Trained]) -> str | None:
+    """The one fault that explains every run that is not right."""
+    bounds = [EXACTLY if item.bound is None else item.bound.parameters for item in done]
+    found = [
+        faults_of(item.plan, item.run, bound, item.ranks, item.turn) for item, bound in zip(done, bounds, strict=True)
+    ]
+    wrong = [faults for faults in found if faults is not None]
+    common = set.intersection(*wrong) if wrong else set()
+    return common.pop() if len(common) == 1 else None
 
 
 def learns(plan: Plan, name: str, parameter: Any) -> bool:

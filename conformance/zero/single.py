@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -47,8 +47,19 @@ class Run:
         return {name for name, value in self.start.items() if torch.equal(value, self.steps[-1][name])}
 
 
-def train(plan: Plan, *, nudge: float = 0.0, dtype: torch.dtype = torch.float64) -> Run:
-    """Train as planned. `nudge` moves the initial weights, and each gradient by that share of its largest element."""
+def train(
+    plan: Plan,
+    *,
+    nudge: float = 0.0,
+    dtype: torch.dtype = torch.float64,
+    factor: float = 1.0,
+    forgets: Collection[int] = (),
+) -> Run:
+    """Train as planned. `nudge` moves the initial weights, and each gradient by that share of its largest element.
+
+    The faults of others: gradients are `factor` times too large, the state of all parameters is lost before the steps
+    that it `forgets`.
+    """
     module = plan.build() if plan.model in OF_SEVERAL_DTYPES else plan.build().to(dtype)
     start = _weights(module)
     with torch.no_grad():
@@ -57,6 +68,8 @@ def train(plan: Plan, *, nudge: float = 0.0, dtype: torch.dtype = torch.float64)
     state: dict[nn.Parameter, State] = {}
     losses, norms, steps = [], [], []
     for step, by_rank in enumerate(plan.data):
+        if step in forgets:
+            state.clear()
         losses.append(_backward(plan, module, step, dtype))
         norms.append(_clip(module, plan.max_norm))
         for name, parameter in module.named_parameters():
@@ -67,7 +80,7 @@ def train(plan: Plan, *, nudge: float = 0.0, dtype: torch.dtype = torch.float64)
                 options = {**options, "lr": plan.rates[step]}
             if plan.changes is not None:
                 options = {**options, **plan.changes[step]}
-            _update(plan, parameter, _nudged(parameter.grad, nudge), options, state.setdefault(parameter, {}))
+            _update(plan, parameter, _nudged(factor * parameter.grad, nudge), options, state.setdefault(parameter, {}))
             if plan.is_rounded:
                 parameter.data = parameter.data.to(plan.dtype).to(dtype)
         module.zero_grad()

@@ -45,4 +45,4 @@ def test_training_goes_on_with_another_number_of_ranks(
         if "missing" in saved[0]:
             judge.not_provided(saved[0]["missing"])
         went_on = subject.run(resume_programs.resume, after, stage, then.parts(after), saved[0]["saved"]).values
-        judge_trained(judge, [trained(subject, stage, plan, went_on)])
+        judge_trained(judge, [trained(subject, stage, plan, went_on, SPLIT)])

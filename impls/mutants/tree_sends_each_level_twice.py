@@ -29,8 +29,19 @@ class Twice:
         self.mesh.recv(src)
         return self.mesh.recv(src, out)
 
+    def push(self, dst: int, tensor: Tensor) -> None:
+        """Push twice."""
+        self.mesh.push(dst, tensor)
+        self.mesh.push(dst, tensor)
+
+    def pull(self, src: int, out: Tensor) -> Tensor:
+        """Pull twice."""
+        self.mesh.pull(src, out)
+        return self.mesh.pull(src, out)
+
     def flush(self) -> None:
-        """Nothing is lent."""
+        """Wait until nothing is lent."""
+        self.mesh.flush()
 
 
 def tree_allreduce(mesh: Mesh, rank: int, world_size: int, tensor: Tensor) -> Tensor:
