@@ -36,6 +36,7 @@ from impls.locate import (
     locate,
     manifest_of,
 )
+from impls.neighbours import NAMES, neighbours
 from impls.proposals import proposals
 from impls.table import INITIALIZE, MEAN, OP, SPECIAL, unknown_key
 from impls.workshop import Workshop
@@ -83,6 +84,7 @@ class Implementation:
         self._workshop = workshop
         self._known: dict[str, _Found] = {}
         self._only: list[str] | None = None
+        self._links: tuple[Any, dict[str, Any]] | None = None  # a mesh, and the same as queues and pipes
         self._state_of: Any = None  # the process group for which its modules' global state was set
 
     @property
@@ -189,6 +191,8 @@ class Implementation:
             raise NotProvided(found.reason)
         self._set_state()
         rest = dict(further or {})
+        if any(takes(found.value, key) for key in NAMES) and (mesh := available.get("mesh")) is not None:
+            available |= self._neighbours(mesh)
         args, kwargs = arguments(found.value, ENTRIES[name], available | rest)
         if takes_any_keyword(found.value):
             kwargs |= {key: value for key, value in rest.items() if not takes(found.value, key)}
@@ -196,6 +200,12 @@ class Implementation:
             given = {key: as_array(value) for key, value in kwargs.items()}
             return as_tensor(self.invoke(found.value, *map(as_array, args), **given))
         return self.invoke(found.value, *args, **kwargs)
+
+    def _neighbours(self, mesh: Any) -> dict[str, Any]:
+        """The mesh as queues and pipes: made once for a mesh, as what is sent to oneself waits there."""
+        if self._links is None or self._links[0] is not mesh:
+            self._links = mesh, neighbours(mesh)
+        return self._links[1]
 
     def _set_state(self) -> None:
         """Call what sets the global state of its modules, where there is such a function, once for a process group."""
