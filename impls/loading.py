@@ -21,7 +21,7 @@ from impls.contract import BLOCKS, ENTRIES, Entry
 from impls.contract.spellings import STATE_FUNCTIONS
 from impls.definitions import is_library, is_stub, place
 from impls.devices import NoSuchDevice, without_cuda
-from impls.handover import NotProvided, arguments, bindings, cannot_be_called, takes, takes_any_keyword
+from impls.handover import NotProvided, arguments, bindings, takes, takes_any_keyword
 from impls.locate import (
     BrokenSyntax,
     EmptyFolder,
@@ -39,6 +39,7 @@ from impls.locate import (
 from impls.neighbours import NAMES, neighbours
 from impls.proposals import proposals
 from impls.table import INITIALIZE, MEAN, OP, SPECIAL, unknown_key
+from impls.unfit import unfit
 from impls.workshop import Workshop
 
 __all__ = [
@@ -253,6 +254,8 @@ class Implementation:
             found = _Found(None, "", self._ambiguous(entry, choice.rivals), was_meant=True)
             found.rivals = choice.rivals
             return found
+        if choice.reason:
+            return _Found(None, "", choice.reason, was_meant=True)
         if choice.taken is None:
             return _Found(None, "", f"{self.name} has no {entry.name}")
         found = self._described(choice.taken.value, choice.taken.spelling, entry)
@@ -306,7 +309,7 @@ class Implementation:
         if entry.orders and not callable(value):
             return _Found(None, "", f"{spelling} is {type(value).__name__}, which cannot be called")
         reason = f"{spelling} is still empty" if entry.orders and is_stub(value) else None
-        refusal = cannot_be_called(value, entry) if entry.orders and reason is None else None
+        refusal = unfit(value, entry) if entry.orders and reason is None else None
         return _Found(value, f"{spelling}{place(value)}", reason or refusal, was_meant=refusal is not None)
 
 
