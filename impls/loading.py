@@ -12,8 +12,10 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
+import torch
 import torch.distributed as dist
 
+from impls import absent, cuda_lines
 from impls.arrays import as_array, as_tensor, knows_arrays_only
 from impls.candidates import Candidate, choose
 from impls.communicator import member
@@ -38,6 +40,7 @@ from impls.locate import (
 )
 from impls.neighbours import NAMES, neighbours
 from impls.proposals import proposals
+from impls.stubs import attributes_replaced
 from impls.table import INITIALIZE, MEAN, OP, SPECIAL, unknown_key
 from impls.unfit import unfit
 from impls.workshop import Workshop
@@ -134,8 +137,18 @@ class Implementation:
         told = [f"replaced by stubs, as the adapters table asks: {', '.join(stubs)}"] if stubs else []
         told += self._workshop.skipped
         told += ["requests for cuda are moved to the CPU (--device-shim)"] if self.located.asked.device_shim else []
+        told += self._asks_in_vain()
         told += ['the all-reduces are taken to average (op = "mean")'] if self.averages else []
         return [*told, *(found.note for found in map(self._found, ENTRIES) if found.note)]
+
+    def _asks_in_vain(self) -> list[str]:
+        """What its text asks for and this machine does not have, though it could be imported."""
+        if self.located.kind not in _HAND_INS:
+            return []
+        self._workshop.activate()
+        paths = self.located.candidates
+        told = "" if self.located.asked.device_shim or torch.cuda.is_available() else cuda_lines.warning(paths)
+        return [*([told] if told else []), *absent.warnings(paths, self.located.stubs)]
 
     @property
     def averages(self) -> bool:
@@ -225,8 +238,11 @@ class Implementation:
         """Call anything of the implementation's; its own NotImplementedError becomes `NotProvided`."""
         self._workshop.activate()
         try:
-            with without_cuda(self.path):
+            with without_cuda(self.path), attributes_replaced(self.located.stubs):
                 return target(*args, **kwargs)
+        except ModuleNotFoundError as error:
+            absent.explain(error, self.path)
+            raise
         except NotImplementedError as error:
             if not self._is_own(_innermost_code(error)):
                 raise
