@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.verdict import Verdict, to_json
 from impls import around
+from impls.absent import ways_out
 from impls.contract import BLOCKS
 
 if TYPE_CHECKING:
@@ -101,10 +102,7 @@ def proposal(outcomes: Outcomes, path: str) -> str:
     name = "" if found is None else found[1].partition(".")[0]
     if not name or name in Path(path).parts:  # its own package is not to be replaced
         return ""
-    return (
-        f"\nInstall {name}; or, where nothing that is checked needs it, have it replaced: "
-        f'adapters = {{"stub": ["{name}"]}} in the module, or adapters.stub = ["{name}"] in a file for --adapters=FILE.'
-    )
+    return f"\n{ways_out(name)}"
 
 
 class Descriptions:

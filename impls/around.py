@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from impls.contract import ENTRIES
 from impls.contract.spellings import (
     AFTER_BACKWARD,
     BATCH_START,
@@ -11,11 +12,12 @@ from impls.contract.spellings import (
     FSDP_SYNC_FUNCTIONS,
     GATHER_FUNCTIONS,
     GATHER_METHODS,
-    STEP_METHODS,
     SYNC_METHODS,
     SYNC_SWITCHES,
 )
 from impls.definitions import is_library, is_stub
+from impls.handover import bindings
+from impls.step_forms import schedule_methods, stage_class, step_method
 
 if TYPE_CHECKING:
     from impls.loading import Implementation
@@ -58,8 +60,17 @@ def _sharded(impl: Implementation, value: Any) -> list[str]:
 
 
 def _pipeline(impl: Implementation, value: Any) -> list[str]:
-    step = _method(value, STEP_METHODS) if isinstance(value, type) else ""
-    return [f"a step: {step}"] if step else []
+    if not isinstance(value, type):
+        made = stage_class(value)
+        return [f"its stage: {made.__name__}({_handed(made)})"] if made else []
+    by_schedule = [f"a step of {schedule}: {name}()" for schedule, name in schedule_methods(value).items()]
+    step = step_method(value)
+    return [*by_schedule, *([f"a step: {step}()"] if step else [])]
+
+
+def _handed(made: type) -> str:
+    given = {name: key for name, key in bindings(made, ENTRIES["train_step"]).items() if key}
+    return ", ".join(name if name == key else f"{name}={key}" for name, key in given.items())
 
 
 def _method(value: Any, names: tuple[str, ...]) -> str:

@@ -17,8 +17,9 @@ from impls.contract import Entry
 from impls.contract.patterns import entries_of
 from impls.contract.spellings import COMMUNICATORS, FAMILIES, WRAPPER_METHODS
 from impls.definitions import is_library, is_stub, place
-from impls.handover import cannot_be_called
 from impls.locate import collectives_in, entries_for
+from impls.step_forms import which_stage
+from impls.unfit import unfit
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -37,10 +38,14 @@ class Candidate:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Choice:
-    """What was chosen; where nothing was, `rivals` are those among which nobody but their author can choose."""
+    """What was chosen; where nothing was, `rivals` are those among which nobody but their author can choose.
+
+    `reason` says what nothing tells of the only one that is left.
+    """
 
     taken: Candidate | None
     rivals: tuple[Candidate, ...] = ()
+    reason: str = ""
     others: tuple[Candidate, ...] = ()  # of one family with what was taken: each can be asked for by its name
 
 
@@ -53,16 +58,24 @@ def choose(entry: Entry, modules: Sequence[ModuleType], own_words: bool) -> Choi
     if own_words and entry.orders:
         found = _written([*found, *_by_parts(entry, modules), *_by_methods(entry, modules)])
     full = [candidate for candidate in found if not is_stub(candidate.value)]
-    callable_ones = [each for each in full if not (entry.orders and cannot_be_called(each.value, entry))]
+    callable_ones = [each for each in full if not (entry.orders and unfit(each.value, entry))]
     left = outermost(callable_ones or full)
     if not left:
         return Choice(next(iter([*listed, *found]), None))
+    if entry.name == "train_step" and (open_question := _open_question(left, full)):
+        return Choice(None, reason=open_question)
     family = FAMILIES.get(entry.name, ())
     if len(left) == 1 or all(candidate.spelling in family for candidate in left):
         return Choice(left[0], others=tuple(left[1:]))
     if not own_words:  # what is bundled with the suite says by its order what it means
         return Choice(left[0])
     return Choice(None, rivals=tuple(left))
+
+
+def _open_question(left: Sequence[Candidate], full: Sequence[Candidate]) -> str:
+    """What a function leaves open whose stage could be a module, or an object of a class that stands beside it."""
+    classes = [each.value for each in full if inspect.isclass(each.value)]
+    return next((told for each in left if (told := which_stage(each.value, classes))), "")
 
 
 def outermost(candidates: Sequence[Candidate]) -> list[Candidate]:

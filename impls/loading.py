@@ -12,8 +12,10 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
+import torch
 import torch.distributed as dist
 
+from impls import absent, cuda_lines
 from impls.arrays import as_array, as_tensor, knows_arrays_only
 from impls.candidates import Candidate, choose
 from impls.communicator import member
@@ -21,7 +23,7 @@ from impls.contract import BLOCKS, ENTRIES, Entry
 from impls.contract.spellings import STATE_FUNCTIONS
 from impls.definitions import is_library, is_stub, place
 from impls.devices import NoSuchDevice, without_cuda
-from impls.handover import NotProvided, arguments, bindings, cannot_be_called, takes, takes_any_keyword
+from impls.handover import NotProvided, arguments, bindings, takes, takes_any_keyword
 from impls.locate import (
     BrokenSyntax,
     EmptyFolder,
@@ -36,8 +38,11 @@ from impls.locate import (
     locate,
     manifest_of,
 )
+from impls.neighbours import NAMES, neighbours
 from impls.proposals import proposals
+from impls.stubs import attributes_replaced
 from impls.table import INITIALIZE, MEAN, OP, SPECIAL, unknown_key
+from impls.unfit import unfit
 from impls.workshop import Workshop
 
 __all__ = [
@@ -83,6 +88,7 @@ class Implementation:
         self._workshop = workshop
         self._known: dict[str, _Found] = {}
         self._only: list[str] | None = None
+        self._links: tuple[Any, dict[str, Any]] | None = None  # a mesh, and the same as queues and pipes
         self._state_of: Any = None  # the process group for which its modules' global state was set
 
     @property
@@ -131,8 +137,18 @@ class Implementation:
         told = [f"replaced by stubs, as the adapters table asks: {', '.join(stubs)}"] if stubs else []
         told += self._workshop.skipped
         told += ["requests for cuda are moved to the CPU (--device-shim)"] if self.located.asked.device_shim else []
+        told += self._asks_in_vain()
         told += ['the all-reduces are taken to average (op = "mean")'] if self.averages else []
         return [*told, *(found.note for found in map(self._found, ENTRIES) if found.note)]
+
+    def _asks_in_vain(self) -> list[str]:
+        """What its text asks for and this machine does not have, though it could be imported."""
+        if self.located.kind not in _HAND_INS:
+            return []
+        self._workshop.activate()
+        paths = self.located.candidates
+        told = "" if self.located.asked.device_shim or torch.cuda.is_available() else cuda_lines.warning(paths)
+        return [*([told] if told else []), *absent.warnings(paths, self.located.stubs)]
 
     @property
     def averages(self) -> bool:
@@ -189,6 +205,8 @@ class Implementation:
             raise NotProvided(found.reason)
         self._set_state()
         rest = dict(further or {})
+        if any(takes(found.value, key) for key in NAMES) and (mesh := available.get("mesh")) is not None:
+            available |= self._neighbours(mesh)
         args, kwargs = arguments(found.value, ENTRIES[name], available | rest)
         if takes_any_keyword(found.value):
             kwargs |= {key: value for key, value in rest.items() if not takes(found.value, key)}
@@ -196,6 +214,12 @@ class Implementation:
             given = {key: as_array(value) for key, value in kwargs.items()}
             return as_tensor(self.invoke(found.value, *map(as_array, args), **given))
         return self.invoke(found.value, *args, **kwargs)
+
+    def _neighbours(self, mesh: Any) -> dict[str, Any]:
+        """The mesh as queues and pipes: made once for a mesh, as what is sent to oneself waits there."""
+        if self._links is None or self._links[0] is not mesh:
+            self._links = mesh, neighbours(mesh)
+        return self._links[1]
 
     def _set_state(self) -> None:
         """Call what sets the global state of its modules, where there is such a function, once for a process group."""
@@ -214,8 +238,11 @@ class Implementation:
         """Call anything of the implementation's; its own NotImplementedError becomes `NotProvided`."""
         self._workshop.activate()
         try:
-            with without_cuda(self.path):
+            with without_cuda(self.path), attributes_replaced(self.located.stubs):
                 return target(*args, **kwargs)
+        except ModuleNotFoundError as error:
+            absent.explain(error, self.path)
+            raise
         except NotImplementedError as error:
             if not self._is_own(_innermost_code(error)):
                 raise
@@ -243,6 +270,8 @@ class Implementation:
             found = _Found(None, "", self._ambiguous(entry, choice.rivals), was_meant=True)
             found.rivals = choice.rivals
             return found
+        if choice.reason:
+            return _Found(None, "", choice.reason, was_meant=True)
         if choice.taken is None:
             return _Found(None, "", f"{self.name} has no {entry.name}")
         found = self._described(choice.taken.value, choice.taken.spelling, entry)
@@ -296,7 +325,7 @@ class Implementation:
         if entry.orders and not callable(value):
             return _Found(None, "", f"{spelling} is {type(value).__name__}, which cannot be called")
         reason = f"{spelling} is still empty" if entry.orders and is_stub(value) else None
-        refusal = cannot_be_called(value, entry) if entry.orders and reason is None else None
+        refusal = unfit(value, entry) if entry.orders and reason is None else None
         return _Found(value, f"{spelling}{place(value)}", reason or refusal, was_meant=refusal is not None)
 
 

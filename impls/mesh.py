@@ -24,9 +24,9 @@ RECV_TIMEOUT_S = 30.0  # how long a queue mesh waits for a silent peer
 HEADER_TAG = 0x48  # tells shape and dtype of the message that follows; sent by GlooMesh only
 PAYLOAD_TAG = 0x1000  # and up, see `payload_tag`
 PUSH_TAG = 2**30  # and up, see `push_tag`
-HEADER_WORDS = 16  # int64: dtype, number of dimensions, sizes
+HEADER_WORDS = 16  # int64: dtype, number of dimensions, sizes; the last one is the mark: see `parcels`
 HEADER_BYTES = 8 * HEADER_WORDS
-MAX_DIMS = HEADER_WORDS - 2
+MAX_DIMS = HEADER_WORDS - 3
 
 # A dtype travels as its place in this table; append only.
 _DTYPES = (
@@ -85,6 +85,7 @@ class _Letter:
     """A message between threads; `taken` is set once the receiver has its own copy."""
 
     tensor: Tensor
+    mark: int
     taken: threading.Event
 
 
@@ -101,17 +102,17 @@ class QueueMesh(MpiNames):
         self._timeout_s = timeout_s
         self._lent: deque[tuple[int, threading.Event]] = deque()
 
-    def send(self, dst: int, tensor: Tensor) -> None:
+    def post(self, dst: int, tensor: Tensor, mark: int = 0) -> None:
         """See `Mesh.send`."""
         _check_peer(self, dst, "send to")
-        self._post(dst, _own_copy(tensor))
+        self._post(dst, _own_copy(tensor), mark)
 
-    def recv(self, src: int) -> Tensor:
+    def take(self, src: int) -> tuple[Tensor, int]:
         """See `Mesh.recv`. A peer that stays silent for the mesh's time-out is a TimeoutError."""
         letter = self._next(src)
         message = _own_copy(letter.tensor)  # a sender may have pushed it, and write to it once we have taken it
         letter.taken.set()
-        return message
+        return message, letter.mark
 
     def push(self, dst: int, tensor: Tensor) -> None:
         """See `Mesh.push`."""
@@ -135,8 +136,8 @@ class QueueMesh(MpiNames):
             if not taken.wait(self._timeout_s):
                 raise self._too_long(f"rank {dst} to take a message")
 
-    def _post(self, dst: int, tensor: Tensor) -> threading.Event:
-        letter = _Letter(tensor, threading.Event())
+    def _post(self, dst: int, tensor: Tensor, mark: int = 0) -> threading.Event:
+        letter = _Letter(tensor, mark, threading.Event())
         self._queues[self.rank, dst].put(letter)
         return letter.taken
 
@@ -180,13 +181,13 @@ class GlooMesh(MpiNames):
         self.world_size = dist.get_world_size(self._group)
         self._expected: dict[int, tuple[Tensor, dist.Work]] = {}  # by rank: the header that was asked for beforehand
 
-    def send(self, dst: int, tensor: Tensor) -> None:
+    def post(self, dst: int, tensor: Tensor, mark: int = 0) -> None:
         """See `Mesh.send`."""
         _check_peer(self, dst, "send to")
         payload = _own_copy(tensor)
-        self._post(dst, (_header(payload), HEADER_TAG), (payload, payload_tag(payload)))
+        self._post(dst, (_header(payload, mark), HEADER_TAG), (payload, payload_tag(payload)))
 
-    def recv(self, src: int) -> Tensor:
+    def take(self, src: int) -> tuple[Tensor, int]:
         """See `Mesh.recv`."""
         _check_peer(self, src, "receive from")
         if src in self._expected:
@@ -194,8 +195,20 @@ class GlooMesh(MpiNames):
             arrival.wait()
         else:
             header = self._ask(_blank_header(), src, HEADER_TAG)
-        payload = _described_by(header)
-        return self._ask(payload, src, payload_tag(payload)) if payload.numel() else payload
+        return self._announced(header, src)
+
+    def _announced(self, header: Tensor, src: int) -> tuple[Tensor, int]:
+        payload, mark = _described_by(header)
+        if payload.numel():
+            self._ask(payload, src, payload_tag(payload))
+        return payload, mark
+
+    def take_any(self) -> tuple[Tensor, int]:
+        """See `MpiNames`; not after `expect`."""
+        assert self._group is not None
+        header = _blank_header()
+        src = dist.get_group_rank(self._group, dist.recv(header, group=self._group, tag=HEADER_TAG))
+        return self._announced(header, src)
 
     def expect(self, src: int) -> None:
         """Ask for the header of the next message that `src` sends, and go on: it can arrive before `recv` wants it."""
@@ -263,16 +276,16 @@ def _blank_header() -> Tensor:
     return torch.empty(HEADER_WORDS, dtype=torch.int64)
 
 
-def _header(tensor: Tensor) -> Tensor:
+def _header(tensor: Tensor, mark: int) -> Tensor:
     if tensor.dim() > MAX_DIMS or tensor.dtype not in _DTYPE_CODES:
         raise ValueError(
             f"a mesh carries up to {MAX_DIMS} dimensions of a plain dtype, not {tensor.dim()} of {tensor.dtype}"
         )
     words = [_DTYPE_CODES[tensor.dtype], tensor.dim(), *tensor.shape]
-    return torch.tensor(words + [0] * (HEADER_WORDS - len(words)), dtype=torch.int64)
+    return torch.tensor([*words, *[0] * (HEADER_WORDS - 1 - len(words)), mark], dtype=torch.int64)
 
 
-def _described_by(header: Tensor) -> Tensor:
-    """Memory for the tensor that a header announces."""
-    code, num_dims, *sizes = header.tolist()
-    return torch.empty(sizes[:num_dims], dtype=_DTYPES[code])
+def _described_by(header: Tensor) -> tuple[Tensor, int]:
+    """Memory for the tensor that a header announces, and its mark."""
+    code, num_dims, *sizes, mark = header.tolist()
+    return torch.empty(sizes[:num_dims], dtype=_DTYPES[code]), mark

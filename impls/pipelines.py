@@ -4,7 +4,8 @@
     losses = driver.step(microbatches, targets)  # the gradients are in the .grad of the stage's parameters
 
 What is understood beside the contract's ``train_step``: functions for one schedule each (`SCHEDULE_FUNCTIONS`), a class
-whose object has one of `STEP_METHODS`, and a whole batch with the number of microbatches in place of a list of them.
+whose object has one of `STEP_METHODS` or a method for one schedule each, a whole batch with the number of microbatches
+in place of a list of them, and a stage that is an object of a class of one's own (see `step_forms`).
 """
 
 from __future__ import annotations
@@ -28,19 +29,16 @@ from impls.contract.spellings import (
     LIST_PARAMETERS,
     SCHEDULE_FUNCTIONS,
     STAGE_LIST_PARAMETERS,
-    STEP_METHODS,
 )
-from impls.definitions import is_library, is_stub
+from impls.definitions import is_stub
 from impls.handover import NotProvided, arguments, takes, takes_any_keyword
 from impls.loading import Implementation
 from impls.normalise import UnusableResult
+from impls.step_forms import STEP, schedule_methods, stage_class, step_method
 
 Copies = Mapping[nn.Parameter, Sequence[int]]
 OWN_CHOICE = ("gpipe", "1f1b")  # what a pipeline that is not told a schedule may be running
 _TORCH, _MESH = Path(torch.__file__).parent, Path(mesh.__file__)
-_STEP = Entry(
-    name="step", block="pipeline", aliases=STEP_METHODS, orders=(("microbatches", "targets", "loss_fn"),), doc=""
-)
 NOT_OFFERED = "and nothing of the kind for"  # a schedule
 
 
@@ -96,7 +94,10 @@ class Driver:
     ) -> None:
         self.schedule_name = schedule_name
         self._impl, self._target, self._available = impl, target, dict(available)
-        self._method = _step_method(impl, target) if inspect.isclass(target) else None
+        self._method = None
+        if inspect.isclass(target):  # its author's step, under this schedule where it is called after it
+            self._method = schedule_methods(target).get(schedule_name) or step_method(target)
+        self._stage_class = stage_class(target) if self._method is None else None
         self._objects: dict[int, Any] = {}  # of a class, by number of microbatches
 
     def takes(self, parameter: str) -> bool:
@@ -111,12 +112,16 @@ class Driver:
         """
         count = len(microbatches)
         available = self._available | self._data(microbatches, targets)
+        if self._stage_class is not None:
+            if count not in self._objects:
+                self._objects[count] = self._call(self._stage_class, ENTRIES["train_step"], available)
+            available["stage"] = self._objects[count]
         if self._method is None:
             return losses_of(self._call(self._target, ENTRIES["train_step"], available), _name(self._target))
         if count not in self._objects:
             self._objects[count] = self._call(self._target, ENTRIES["train_step"], available)
         method = getattr(self._objects[count], self._method)
-        return losses_of(self._call(method, _STEP, available), f"{_name(self._target)}.{self._method}")
+        return losses_of(self._call(method, STEP, available), f"{_name(self._target)}.{self._method}")
 
     def _callables(self) -> list[Callable[..., Any]]:
         return [self._target] if self._method is None else [self._target, getattr(self._target, self._method)]
@@ -196,6 +201,13 @@ def losses_of(result: Any, name: str = "it") -> list[Tensor]:
 def _target(impl: Implementation, schedule: str) -> tuple[Callable[..., Any], bool]:
     """What is called for `schedule`, and whether its very name says so."""
     found = impl.get("train_step")
+    if inspect.isclass(found) and (methods := schedule_methods(found)):
+        if schedule in methods:
+            return found, True
+        if not step_method(found):
+            has = ", ".join(methods.values())
+            raise NotProvided(f"{impl.name} has {has} of {_name(found)}, {NOT_OFFERED} {schedule}")
+        return found, False
     named = {name: each for each, names in SCHEDULE_FUNCTIONS.items() for name in names}
     if _name(found) not in named:
         return found, False
@@ -207,15 +219,6 @@ def _target(impl: Implementation, schedule: str) -> tuple[Callable[..., Any], bo
     if takes(found, "schedule"):
         return found, False
     raise NotProvided(f"{impl.name} has {_name(found)}, {NOT_OFFERED} {schedule}")
-
-
-def _step_method(impl: Implementation, cls: type) -> str:
-    """The method that does a training step; what a class of PyTorch's brings along (``nn.Module.train``) is none."""
-    own = {name: value for base in cls.__mro__ if not is_library(base) for name, value in vars(base).items()}
-    found = next((name for name in STEP_METHODS if callable(own.get(name)) and not is_stub(own[name])), None)
-    if found is None:
-        raise NotProvided(f"{impl.name}'s class {cls.__name__} has no method {', '.join(STEP_METHODS)}")
-    return found
 
 
 def _parameters(target: Any) -> list[str]:

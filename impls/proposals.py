@@ -15,6 +15,7 @@ from impls.contract import ENTRIES, Entry
 from impls.contract.spellings import STATE_FUNCTIONS, SYNONYMS
 from impls.definitions import is_library, is_stub
 from impls.locate import entries_for
+from impls.unfit import unfit
 
 _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 MAX_ENTRIES = 3
@@ -56,7 +57,7 @@ def _fitting(name: str, value: Any) -> list[str]:
     scores = {}
     for entry in ENTRIES.values():
         shared = max((len(words & _words(spelling)) for spelling in entry.spellings), default=0)
-        if shared and _is_alike(entry, value) and required <= _names(entry):
+        if shared and _is_alike(entry, value) and required <= _names(entry) and not unfit(value, entry):
             scores[entry.name] = shared
     best = max(scores.values(), default=0)
     return [name for name, shared in scores.items() if shared == best]

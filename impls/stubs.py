@@ -30,6 +30,8 @@ class _Stub:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if len(args) == 1 and not kwargs and callable(args[0]) and not isinstance(args[0], _Stub):
             return args[0]  # a decorator, or what one with arguments gave
+        if self.__name__.endswith(("Request.Waitall", "Request.waitall")):  # of mpi4py, and these requests are real
+            return [request.wait() for request in args[0]]
         return self
 
     def __getitem__(self, key: Any) -> Any:
@@ -48,7 +50,7 @@ class _Stub:
         return f"<{self.__name__}, replaced as the adapters table asks>"
 
 
-class _StubModule(ModuleType):
+class StubModule(ModuleType):
     """A module that has whatever it is asked for."""
 
     def __getattr__(self, name: str) -> Any:
@@ -75,14 +77,10 @@ class StubFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
         """Make the stand-in."""
-        return _StubModule(spec.name)
+        return StubModule(spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
         """Nothing is run."""
-
-    def stub(self, name: str) -> ModuleType:
-        """The stand-in of a name, imported or not."""
-        return _StubModule(name)
 
 
 @contextlib.contextmanager
@@ -93,20 +91,29 @@ def replaced(names: Sequence[str]) -> Iterator[None]:
         return
     finder = StubFinder(names)
     away = {name: module for name, module in sys.modules.items() if finder.replaces(name)}
-    parents = [(sys.modules[parent], name) for parent, _, name in map(_split, names) if parent in sys.modules]
-    before = [(parent, name, vars(parent).get(name)) for parent, name in parents]
     for name in away:
         del sys.modules[name]
     sys.meta_path.insert(0, finder)
-    for parent, name in parents:
-        setattr(parent, name, finder.stub(f"{parent.__name__}.{name}"))
     try:
-        yield
+        with attributes_replaced(names):
+            yield
     finally:
         sys.meta_path.remove(finder)
         for name in [name for name in sys.modules if finder.replaces(name)]:
             del sys.modules[name]
         sys.modules.update(away)
+
+
+@contextlib.contextmanager
+def attributes_replaced(names: Sequence[str]) -> Iterator[None]:
+    """While a function runs: what it reaches through a package that is there, as in ``torch.cuda.nvtx.range_push``."""
+    parents = [(sys.modules[parent], name) for parent, _, name in map(_split, names) if parent in sys.modules]
+    before = [(parent, name, vars(parent).get(name)) for parent, name in parents]
+    for parent, name in parents:
+        setattr(parent, name, StubModule(f"{parent.__name__}.{name}"))
+    try:
+        yield
+    finally:
         for parent, name, module in before:
             if module is None:
                 delattr(parent, name)

@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import ClassVar
 
 from impls.locate import Located
-from impls.stubs import replaced
+from impls.stubs import StubFinder, StubModule, replaced
 
 _serial = itertools.count()
 
@@ -31,6 +31,7 @@ class Workshop:
         self._top = self._root / below[0] if below else self._folder  # what lies below it is this implementation's
         self._modules: dict[str, ModuleType] = {}
         self.skipped: list[str] = []  # what failed beside the files that were asked for, and was left out
+        self._finder = StubFinder(located.stubs)  # for what is imported when a function is called
         self._prefix = f"lockstep_{next(_serial)}"  # our own name for it: a stem such as `queue` may be taken
 
     def import_all(self) -> list[ModuleType]:
@@ -57,6 +58,7 @@ class Workshop:
         # Behind the standard library, which a hand-in's `queue.py` must not replace; before installed packages.
         position = next((i for i, entry in enumerate(sys.path) if "site-packages" in entry), len(sys.path))
         sys.path[position:position] = self._paths
+        sys.meta_path.append(self._finder)  # the last to be asked
         sys.modules.update(self._modules)
         importlib.invalidate_caches()
 
@@ -67,13 +69,15 @@ class Workshop:
         for path in self._paths:
             if path in sys.path:
                 sys.path.remove(path)
+        if self._finder in sys.meta_path:
+            sys.meta_path.remove(self._finder)
 
     @property
     def _paths(self) -> list[str]:
         return list(dict.fromkeys([str(self._folder), str(self._root)]))
 
     def _is_ours(self, name: str, module: ModuleType) -> bool:
-        if name.partition(".")[0] == self._prefix:
+        if name.partition(".")[0] == self._prefix or isinstance(module, StubModule):
             return True
         file = getattr(module, "__file__", None)
         in_folder = isinstance(file, str) and Path(file).is_relative_to(self._top)

@@ -218,6 +218,20 @@ SECONDS_PER_BYTE = (
 # What a parameter may be called. A value is handed over under the first of its names that is asked for.
 SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "mesh": ("comm", "endpoint", "links", "link", "transport", "network"),
+    "to_next": (
+        *("to_right", "send_queue", "send_q", "next_queue", "next_q", "right_queue", "right_q", "out_queue", "out_q"),
+        *("queue_out", "q_out", "q_send", "q_next", "q_right", "queue_next", "send_to_next", "to_next_queue", "outbox"),
+        *("send_conn", "next_conn", "right_conn", "out_conn", "conn_next", "conn_right", "conn_out", "tx"),
+        *("send_pipe", "next_pipe", "right_pipe", "out_pipe", "pipe_next", "pipe_right", "pipe_out"),
+    ),
+    "from_previous": (
+        *("from_prev", "from_left", "recv_queue", "recv_q", "prev_queue", "prev_q", "left_queue", "left_q", "in_queue"),
+        *("in_q", "queue_in", "q_in", "q_recv", "q_prev", "q_left", "queue_prev", "recv_from_prev", "from_prev_queue"),
+        *("inbox", "recv_conn", "prev_conn", "left_conn", "in_conn", "conn_prev", "conn_left", "conn_in", "rx"),
+        *("recv_pipe", "prev_pipe", "left_pipe", "in_pipe", "pipe_prev", "pipe_left", "pipe_in"),
+    ),
+    "queues": ("qs", "inboxes", "mailboxes", "queue_list", "queue_dict"),
+    "connections": ("conns", "pipes", "channels", "peers", "neighbors", "neighbours"),
     "rank": ("my_rank", "rank_id", "rankid", "rank_idx", "tp_rank", "r", "me", "local_rank", "global_rank"),
     "world_size": (
         *("n", "N", "size", "num_ranks", "nranks", "n_ranks", "ws", "world", "num_processes", "nprocs", "p"),
@@ -376,21 +390,26 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "plan": ("parallelize_plan", "tp_plan", "layer_plan"),
     "device_mesh": ("tp_mesh",),
 }
+_NEIGHBOURS = (("to_next", "from_previous"), ("queues", "connections"))  # a mesh in other forms: see `neighbours`
 
 # What else is offered under a name; of a function without names the longest order is taken, the Protocol's first.
 FURTHER_ORDERS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "shard_gradients": (("local_grad", "chunks"),),
     **dict.fromkeys(("ShardedOptimizer", "Zero2Optimizer", "MixedPrecision"), (("optimizer",),)),
-    "tree_broadcast": (("tensor", "src", "group"),),
+    "tree_broadcast": (("tensor", "src", "group"), *_NEIGHBOURS),
     "train_step": (  # all that a pipeline may ask for beside the contract's own
         (
             *("stage", "microbatches", "targets", "loss_fn", "schedule", "rank", "world_size", "group", "tied"),
             *("num_microbatches", "num_stages", "stage_index", "is_first", "is_last"),
         ),
     ),
-    **dict.fromkeys(("ring_allreduce", "tree_allreduce", "ring_allgather"), (("tensor", "group"), ("tensor", "out"))),
-    "ring_reduce_scatter": (("tensor", "group"), ("tensor", "out"), ("chunks",)),
-    **dict.fromkeys(("all_reduce", "all_gather"), (("tensor", "out"), ("mesh", "rank", "world_size", "tensor"))),
-    "reduce_scatter": (("tensor", "out"), ("chunks",), ("mesh", "rank", "world_size", "tensor")),
-    "broadcast": (("mesh", "rank", "world_size", "tensor", "src"),),
+    **dict.fromkeys(
+        ("ring_allreduce", "tree_allreduce", "ring_allgather"), (("tensor", "group"), ("tensor", "out"), *_NEIGHBOURS)
+    ),
+    "ring_reduce_scatter": (("tensor", "group"), ("tensor", "out"), ("chunks",), *_NEIGHBOURS),
+    **dict.fromkeys(
+        ("all_reduce", "all_gather"), (("tensor", "out"), ("mesh", "rank", "world_size", "tensor"), *_NEIGHBOURS)
+    ),
+    "reduce_scatter": (("tensor", "out"), ("chunks",), ("mesh", "rank", "world_size", "tensor"), *_NEIGHBOURS),
+    "broadcast": (("mesh", "rank", "world_size", "tensor", "src"), *_NEIGHBOURS),
 }

@@ -84,6 +84,51 @@ def all_reduce(tensor):
     assert torch.cuda.nvtx is before
 
 
+INSIDE = """
+import torch
+def all_reduce(tensor):
+    from no_such_gpu_package.ops import add
+    torch.cuda.nvtx.range_push("inside")
+    return add(tensor)
+"""
+
+
+def test_import_inside_a_function_is_told_with_the_line_that_replaces_it(write: Write) -> None:
+    implementation = load(write({"mine.py": INSIDE}) + "/mine.py")
+    line = 'adapters = {"stub": ["no_such_gpu_package"]}'
+    (told,) = implementation.remarks()
+    assert told.startswith("mine.py:4 imports no_such_gpu_package, which is not installed here")
+    assert line in told
+    with pytest.raises(ModuleNotFoundError) as caught:
+        implementation.call("all_reduce", tensor=3)
+    assert line in str(caught.value)
+
+
+def test_import_inside_a_function_is_replaced_as_well(write: Write) -> None:
+    replaced = 'adapters = {"stub": ["no_such_gpu_package", "torch.cuda.nvtx"]}\n'
+    implementation = load(write({"mine.py": INSIDE + replaced}) + "/mine.py")
+    assert repr(implementation.call("all_reduce", tensor=3)).startswith("<no_such_gpu_package.ops.add")
+    assert all("not installed" not in told for told in implementation.remarks())
+    load(write({"other/mine.py": "def all_reduce(tensor): return tensor"}) + "/other/mine.py").call(
+        "all_reduce", tensor=3
+    )
+    assert "no_such_gpu_package" not in sys.modules
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def all_reduce(tensor):\n    try:\n        import no_such\n    except ImportError:\n        pass\n",
+        "def all_reduce(tensor):\n    import math, torch\n    from helper import WHO\n",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import no_such\ndef all_reduce(tensor): 1 / 0\n",
+        "def all_reduce(tensor): 1 / 0\nif __name__ == '__main__':\n    import no_such\n",
+    ],
+    ids=["caught", "there", "types", "script"],
+)
+def test_import_that_does_no_harm_is_not_told(write: Write, source: str) -> None:
+    assert load(write({"mine.py": source, "helper.py": "WHO = 'helper'\n"}) + "/mine.py").remarks() == []
+
+
 PACKAGE = {
     "theirs/__init__.py": "import importlib.metadata\nimportlib.metadata.version('never-installed')\n",
     "theirs/ring.py": "from theirs.helper import WHO\ndef all_reduce(tensor): return WHO\n",
