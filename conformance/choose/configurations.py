@@ -107,6 +107,33 @@ def activations_do_not_fit(source: random.Random) -> Configuration:
     )
 
 
+def activations_need_a_whole_node(source: random.Random) -> Configuration:
+    """One node that has room for one microbatch's activations if all its ranks divide them, and not if half of them do.
+
+    A pipeline does not divide them: the first stage has as many microbatches under way as there are stages.
+    """
+    device = source.choice(DEVICES)
+    return configuration(
+        source,
+        num_parameters=source.uniform(0.05, 0.5) * device / 16,
+        device_bytes=device,
+        world_size=NODE,
+        activation_share=source.uniform(MUCH * NODE / 2, LITTLE * NODE),
+        num_microbatches=source.choice((8, 16, 32)),
+    )
+
+
+def fills_no_pipeline(source: random.Random) -> Configuration | None:
+    """Too large for replicas, fits in shards that quick links gather in time; and one microbatch in a step."""
+    device, size = source.choice(DEVICES), source.choice((16, 32, 64))
+    number = between_shares(source, MUCH / shared("2", size), (LITTLE - 0.15) / shared("3", size), device)
+    if number is None:
+        return None
+    return configuration(
+        source, num_parameters=number, device_bytes=device, world_size=size, num_microbatches=1, tokens=2**16
+    )
+
+
 def states_do_not_fit(source: random.Random) -> Configuration:
     """Parameters, gradients and activations fit on a device, and with the optimizer's 12 bytes they do not."""
     device = source.choice(DEVICES)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import pytest
+
 from conformance.checks import Judge, Subject, claim
 from conformance.choose.configurations import (
     Configuration,
@@ -13,7 +17,7 @@ from conformance.choose.configurations import (
     shared,
     states_do_not_fit,
 )
-from conformance.choose.judging import Advice, is_replicated, judge_each
+from conformance.choose.judging import Advice, impossible, is_piped, is_replicated, judge_each
 
 ADVISE = ["advise"]
 
@@ -91,10 +95,10 @@ def test_the_optimizers_state_is_sharded_where_that_is_enough(subject: Subject, 
 @claim("choose.zero1", provides=ADVISE)
 def test_four_bytes_of_sixteen_are_not_divided(subject: Subject, judge: Judge) -> None:
     def fault(given: Configuration, advice: Advice | None) -> str:
-        if advice is not None and is_replicated(advice) and advice["stage"] in ("ddp", "1"):
-            held = shared(advice["stage"], given["world_size"]) * given["num_parameters"] / given["device_bytes"]
-            return f"it takes {held:.2f} devices' memory"
-        return ""
+        if advice is None or not is_replicated(advice):
+            return ""
+        held = shared(advice["stage"], given["world_size"]) * given["num_parameters"] / given["device_bytes"]
+        return f"it takes {held:.2f} devices' memory" if held > 1 else ""
 
     judge_each(
         subject,
@@ -128,7 +132,7 @@ def test_stage_2_is_no_help_against_parameters(subject: Subject, judge: Judge) -
     def fault(given: Configuration, advice: Advice | None) -> str:
         if advice is not None and is_replicated(advice) and advice["stage"] != "3":
             return "every rank would hold all parameters, which alone exceed a device"
-        return ""
+        return impossible(given, advice)
 
     judge_each(
         subject,
@@ -155,4 +159,41 @@ def test_what_fits_only_in_shards_is_fully_sharded(subject: Subject, judge: Judg
         condition="16P exceed a device, 2P + 14P/N as well, 16P/N with the gathered layers fit, and quick links hide "
         "the gathering behind 8192 tokens",
         expected="FSDP",
+    )
+
+
+NEEDLESS: list[tuple[str, str, Callable[[Advice], bool]]] = [
+    ("choose.fsdp", "parameters are sharded", lambda advice: bool(advice["stage"] == "3")),
+    (
+        "choose.zero23",
+        "parameters are sharded or the model is cut up",
+        lambda advice: bool(advice["stage"] == "3" or not is_replicated(advice)),
+    ),
+    ("choose.tensor", "matrices are cut up", lambda advice: bool(advice["tp"] != 1)),
+    ("choose.pipeline", "layers are put into stages", is_piped),
+]
+
+
+@pytest.mark.parametrize(
+    ("what", "is_advised"),
+    [
+        pytest.param(what, is_advised, id=name, marks=claim(name, provides=ADVISE))
+        for name, what, is_advised in NEEDLESS
+    ],
+)
+def test_what_a_device_has_room_for_wants_none_of_it(
+    subject: Subject, judge: Judge, what: str, is_advised: Callable[[Advice], bool]
+) -> None:
+    def fault(given: Configuration, advice: Advice | None) -> str:
+        if advice is None:
+            return "it is said not to fit"
+        return f"a replica fits on a device, and yet {what}" if is_advised(advice) else ""
+
+    judge_each(
+        subject,
+        judge,
+        draw(fits_on_one, judge.seed),
+        fault,
+        condition="16 bytes per parameter and the activations are less than 4/5 of a device, over any links",
+        expected="plain data parallelism, the optimizer's state sharded or not",
     )

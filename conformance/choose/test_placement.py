@@ -7,7 +7,9 @@ import dataclasses
 from conformance.checks import Judge, Subject, claim
 from conformance.choose.configurations import (
     Configuration,
+    activations_need_a_whole_node,
     draw,
+    fills_no_pipeline,
     fits_with_tensor_in_a_node,
     slow_between_nodes,
     thin_layers,
@@ -18,6 +20,7 @@ from impls.reference.network.steps import Layout, Workload, boundary_s, compute_
 
 ADVISE = ["advise"]
 CLEARLY = 2.0  # times as long: no model of a network would say otherwise
+IN_NAME_ONLY = 5.0  # times as long as the quickest pipeline: half of what layouts without one take, and no less
 
 
 @claim("choose.tensor", provides=ADVISE)
@@ -42,12 +45,37 @@ def test_tensor_parallel_groups_stay_in_a_node(subject: Subject, judge: Judge) -
     )
 
 
+@claim("choose.tensor", provides=ADVISE)
+def test_activations_that_half_a_node_has_no_room_for_are_divided_by_all_of_it(subject: Subject, judge: Judge) -> None:
+    def fault(given: Configuration, advice: Advice | None) -> str:
+        if advice is None:
+            return "it would fit, divided by all ranks of the node"
+        if advice["tp"] is None:
+            return ""
+        held = given["activation_bytes"] / advice["tp"] / given["device_bytes"]
+        if held > 1:
+            return f"one microbatch's activations, which tensor parallelism alone divides, take {held:.2f} devices"
+        return impossible(given, advice)
+
+    judge_each(
+        subject,
+        judge,
+        draw(activations_need_a_whole_node, judge.seed),
+        fault,
+        condition="an eighth of one microbatch's activations has room on a device, and a quarter has not",
+        expected="a tensor-parallel group of the node's 8 ranks",
+    )
+
+
 @claim("choose.pipeline", provides=ADVISE)
 def test_little_bandwidth_between_nodes_is_enough_for_a_pipeline(subject: Subject, judge: Judge) -> None:
     def fault(given: Configuration, advice: Advice | None) -> str:
         if advice is None or not is_piped(advice):
             return "no pipeline, over links of 10 Gb/s"
-        return impossible(given, advice)
+        if why := impossible(given, advice):
+            return why
+        slower = times_as_long(given, advice)
+        return f"it takes {slower:.0f} times as long as other pipelines" if slower > IN_NAME_ONLY else ""
 
     given = draw(slow_between_nodes, judge.seed, 12)
     assert min(map(gain, given)) >= CLEARLY, "a pipeline is not clearly quicker in all of these configurations"
@@ -58,7 +86,7 @@ def test_little_bandwidth_between_nodes_is_enough_for_a_pipeline(subject: Subjec
         fault,
         condition="nothing whole fits on a device, a boundary's activation takes less time than a stage's computation, "
         f"and all else takes {CLEARLY:g} times as long per token",
-        expected="a pipeline between nodes",
+        expected="a pipeline between nodes, that spares the links most of what goes over them",
         decided_by="between_bandwidth",
     )
 
@@ -85,23 +113,53 @@ def test_stages_are_not_so_thin_that_their_boundaries_decide(subject: Subject, j
     )
 
 
+@claim("choose.pipeline", provides=ADVISE)
+def test_one_microbatch_fills_no_pipeline(subject: Subject, judge: Judge) -> None:
+    def fault(given: Configuration, advice: Advice | None) -> str:
+        if advice is None or not is_piped(advice):
+            return ""
+        stages = "stages" if advice["pp"] is None else f"{advice['pp']} stages"
+        return f"{stages} for one microbatch: one works at a time, and shards gathered over quick links are all at work"
+
+    judge_each(
+        subject,
+        judge,
+        draw(fills_no_pipeline, judge.seed, 12),
+        fault,
+        condition="a step has one microbatch, 16P/N fit, and quick links hide the gathering behind 65536 tokens",
+        expected="no pipeline",
+        decided_by="num_microbatches",
+    )
+
+
 def gain(given: Configuration) -> float:
     """How many times longer the quickest layout without a pipeline takes than the quickest with one, per token."""
-    work, cluster = _work(given), _cluster(given)
+    tensor, size = (1, 2, 4, given["ranks_per_node"]), given["world_size"]
+    plain = [Layout(dp=size // tp, tp=tp, stage=stage) for tp in tensor for stage in ("2", "3")]
+    return min(seconds_per_token(given, layout) for layout in plain) / _quickest_pipeline(given)
+
+
+def times_as_long(given: Configuration, advice: Advice) -> float:
+    """How many times longer the advised pipeline takes than the quickest, per token; 1 where no degree is said."""
+    if advice["tp"] is None or advice["pp"] is None:
+        return 1.0
+    dp = given["world_size"] // advice["tp"] // advice["pp"]
+    layout = Layout(dp=dp, tp=advice["tp"], pp=advice["pp"], stage=advice["stage"])
+    return seconds_per_token(given, layout) / _quickest_pipeline(given)
+
+
+def _quickest_pipeline(given: Configuration) -> float:
     node, size = given["ranks_per_node"], given["world_size"]
-    plain, piped = [], []
-    for tp in (1, 2, 4, node):
-        plain.append(_per_token(work, Layout(dp=size // tp, tp=tp, stage="3"), cluster))
-        plain.append(_per_token(work, Layout(dp=size // tp, tp=tp, stage="2"), cluster))
-        for pp in (4, size // node):
-            layout = Layout(dp=size // tp // pp, tp=tp, pp=pp, stage="1")
-            if pp <= min(work.num_microbatches, work.num_layers) and layout.dp >= 1:
-                piped.append(_per_token(work, layout, cluster))
-    return min(plain) / min(piped)
+    most = min(given["num_microbatches"], given["num_layers"])
+    degrees = [(tp, pp) for tp in (1, 2, 4, node) for pp in (4, size // node) if pp <= most and tp * pp <= size]
+    layouts = [Layout(dp=size // tp // pp, tp=tp, pp=pp, stage="1") for tp, pp in degrees]
+    return min(seconds_per_token(given, layout) for layout in layouts)
 
 
-def _per_token(work: Workload, layout: Layout, cluster: Cluster) -> float:
-    return step_time(work, layout, cluster).total_s / layout.dp / work.tokens / work.num_microbatches
+def seconds_per_token(given: Configuration, layout: Layout) -> float:
+    """What the network model makes of a layout."""
+    work = _work(given)
+    return step_time(work, layout, _cluster(given)).total_s / layout.dp / work.tokens / work.num_microbatches
 
 
 def _work(given: Configuration) -> Workload:

@@ -9,7 +9,7 @@ import functools
 
 from conformance.checks import Judge, Subject, claim
 from conformance.choose.configurations import Configuration, draw, shared, slow_between_nodes
-from conformance.choose.judging import Advice, is_piped, judge_each
+from conformance.choose.judging import Advice, impossible, is_piped, judge_each
 from conformance.choose.test_placement import ADVISE
 
 FEW = 12
@@ -57,8 +57,9 @@ def _has_enough(given: Configuration, advice: Advice) -> bool:
     return advice["pp"] is not None and bool(given["num_microbatches"] >= 2 * advice["pp"])
 
 
-def _without_pipelines(judge: Judge, answers: list[Advice | None]) -> None:
-    if not any(map(_piped, answers)):
+def _without_pipelines(judge: Judge, given: list[Configuration], answers: list[Advice | None]) -> None:
+    """Who advises no pipeline, or none that can be, has said nothing of its schedule, right or wrong."""
+    if not any(_piped(advice) and not impossible(found, advice) for found, advice in zip(given, answers, strict=True)):
         judge.not_provided("it advises no pipeline that this is about, or names no schedule, where all else is slow")
 
 
@@ -81,7 +82,8 @@ def test_a_heavy_all_to_all_is_hidden_where_two_copies_fit(subject: Subject, jud
         expected="DualPipe",
         decided_by="all_to_all_share",
     )
-    _without_pipelines(judge, [answer for found, answer in zip(given, answers, strict=True) if _judged(found, answer)])
+    judged = [found if _judged(*found) else (found[0], None) for found in zip(given, answers, strict=True)]
+    _without_pipelines(judge, given, [advice for _, advice in judged])
 
 
 @claim("choose.dualpipe", provides=ADVISE)
@@ -96,7 +98,7 @@ def test_a_dense_model_has_nothing_to_hide(subject: Subject, judge: Judge) -> No
         for found in draw(functools.partial(slow_between_nodes, copies=ROOM), judge.seed, FEW // 2)
         for nodes in (1, 8)  # up to thousands of devices: their number is no reason
     ]
-    judge_each(
+    answers = judge_each(
         subject,
         judge,
         given,
@@ -104,6 +106,7 @@ def test_a_dense_model_has_nothing_to_hide(subject: Subject, judge: Judge) -> No
         condition="there is no all-to-all, on 128 to 2048 devices",
         expected="no DualPipe",
     )
+    _without_pipelines(judge, given, answers)
 
 
 @claim("choose.dualpipe", provides=ADVISE)
@@ -112,7 +115,7 @@ def test_no_second_copy_where_there_is_no_room(subject: Subject, judge: Judge) -
         return "a second copy does not fit" if advice is not None and advice["schedule"] == "dualpipe" else ""
 
     given = [_crowded(found) for found in draw(functools.partial(slow_between_nodes, share=HEAVY), judge.seed, FEW)]
-    judge_each(
+    answers = judge_each(
         subject,
         judge,
         given,
@@ -120,14 +123,19 @@ def test_no_second_copy_where_there_is_no_room(subject: Subject, judge: Judge) -
         condition="1/N of all states are two thirds of a device",
         expected="no DualPipe",
     )
+    _without_pipelines(judge, given, answers)
 
 
 @claim("choose.dualpipev", provides=ADVISE)
 def test_one_copy_hides_an_all_to_all_where_two_do_not_fit(subject: Subject, judge: Judge) -> None:
     def fault(given: Configuration, advice: Advice | None) -> str:
-        if advice is None or not _piped(advice) or not _has_enough(given, advice):
+        if advice is None or not _piped(advice):
             return ""
-        return "" if advice["schedule"] == "dualpipev" else "an all-to-all stays in the open that one copy can hide"
+        if advice["schedule"] == "dualpipe":
+            return "a second copy does not fit, of whatever degree the pipeline is, and one copy hides as much"
+        if advice["schedule"] == "dualpipev" or not _has_enough(given, advice):
+            return ""
+        return "an all-to-all stays in the open that one copy can hide"
 
     given = [
         _crowded(found)
@@ -143,7 +151,7 @@ def test_one_copy_hides_an_all_to_all_where_two_do_not_fit(subject: Subject, jud
         expected="DualPipeV",
         decided_by="all_to_all_share",
     )
-    _without_pipelines(judge, answers)
+    _without_pipelines(judge, given, answers)
 
 
 @claim("choose.dualpipev", provides=ADVISE)
@@ -153,11 +161,13 @@ def test_zero_bubble_schedules_suit_dense_models_better(subject: Subject, judge:
             return "without all-to-all ZBV has the smaller bubble, with as much memory"
         return ""
 
-    judge_each(
+    given = draw(slow_between_nodes, judge.seed, FEW)
+    answers = judge_each(
         subject,
         judge,
-        draw(slow_between_nodes, judge.seed, FEW),
+        given,
         fault,
         condition="there is no all-to-all",
         expected="another schedule than DualPipeV",
     )
+    _without_pipelines(judge, given, answers)

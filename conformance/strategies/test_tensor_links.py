@@ -11,6 +11,7 @@ from conformance.checks import Judge, Subject, claim
 from conformance.collectives.figure_programs import figures
 from conformance.collectives.timing import ring_latencies
 from conformance.verdict import Witness
+from impls.reference.network.formulas import ring_time
 from impls.reference.network.presets import PRESETS
 
 NAME = "tensor_parallel_time"
@@ -51,7 +52,7 @@ def test_a_group_inside_a_node_waits_less_than_one_that_spans_two(subject: Subje
     across = [_case(near, far, world_size=size, ranks_per_node=size // 2) for near, far, size in pairs]
     answers = _ask(subject, within + across)
     found = list(zip(pairs, answers[: len(pairs)], answers[len(pairs) :], strict=True))
-    for (near, far, size), inside_s, spanning_s in found:
+    for case, ((near, far, size), inside_s, spanning_s) in zip(across, found, strict=True):
         if not spanning_s > SLOWER * inside_s:
             judge.violated(
                 f"{size} ranks, {near} in a node and {far} between nodes: spanning two nodes costs nothing",
@@ -60,8 +61,18 @@ def test_a_group_inside_a_node_waits_less_than_one_that_spans_two(subject: Subje
                 witness=Witness.SIMULATION,
                 unit="s",
             )
+        least_s, most_s = _bounds_s(case)
+        if not least_s <= spanning_s <= SLOWER * most_s:
+            judge.violated(
+                f"{size} ranks, {near} in a node and {far} between nodes: not what the links between nodes make of it",
+                expected=f"from {least_s:.3g}, in which {far} carries each node's part of the sums to the other, to "
+                f"{most_s:.3g} of a ring on each of the two links",
+                observed=f"{spanning_s:.3g}",
+                witness=Witness.SIMULATION,
+                unit="s",
+            )
     judge.holds(
-        expected="a group that spans nodes waits longer",
+        expected="a group that spans nodes waits longer, as much as the links between them say",
         observed=", ".join(
             f"{size} ranks {near}/{far}: {inside_s * 1e3:.3g} against {spanning_s * 1e3:.3g} ms"
             for (near, far, size), inside_s, spanning_s in found[2::6]
@@ -71,6 +82,19 @@ def test_a_group_inside_a_node_waits_less_than_one_that_spans_two(subject: Subje
         message="all-reduces of 32 MB in 32 layers",
     )
     _judge_equal_links(subject, judge)
+
+
+def _bounds_s(case: dict[str, Any]) -> tuple[float, float]:
+    """For a group over two nodes: what no all-reduce is quicker than, and what no ring is slower than.
+
+    Each node has to send as many bytes to the other as the tensor has, over the connections of half the ranks. A ring's
+    slowest message takes no longer than one on each of the two links, one after the other.
+    """
+    size, num_bytes = case["world_size"], case["num_bytes"]
+    least = num_bytes / (size / 2) / case["between_bandwidth"]
+    most = ring_time(num_bytes, size, case["latency_s"], case["bandwidth"])
+    most += ring_time(num_bytes, size, case["between_latency_s"], case["between_bandwidth"])
+    return 4 * case["num_layers"] * least, 4 * case["num_layers"] * most
 
 
 def _judge_equal_links(subject: Subject, judge: Judge) -> None:

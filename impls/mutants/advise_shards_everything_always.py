@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-BREAKS = ("choose.ddp", "choose.zero1")
+BREAKS = ("choose.ddp", "choose.fsdp", "choose.zero1", "choose.zero23", "choose.tensor", "choose.pipeline")
 
 
-def advise(world_size: int) -> dict[str, object]:
+def advise(world_size: int, between_bandwidth: float) -> dict[str, object]:
     """One answer for all."""
     return {"strategy": "fsdp", "dp": world_size}
