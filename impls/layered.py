@@ -11,6 +11,8 @@ from impls.contract.spellings import LAYER_PARAMETERS
 from impls.handover import NotProvided
 from impls.loading import Implementation
 
+LINEAR_ONLY = "takes a linear layer"  # so the reason begins for any other
+
 
 def fully_sharded(impl: Implementation, module: nn.Module, **values: Any) -> Any:
     """What `fully_shard` makes of the module; None where it works in place."""
@@ -45,4 +47,4 @@ def _assert_separate(impl: Implementation, name: str, layers: list[tuple[str, nn
         if any(True for _ in layer.children()):
             raise NotProvided(f"{impl.name}'s fully_shard takes one layer, and {path or 'the module'} is more than one")
         if name != "layer" and not isinstance(layer, nn.Linear):
-            raise NotProvided(f"{impl.name}'s fully_shard takes a linear layer, and {path} is {type(layer).__name__}")
+            raise NotProvided(f"{impl.name}'s fully_shard {LINEAR_ONLY}, and {path} is {type(layer).__name__}")

@@ -19,6 +19,14 @@ MODEL: Layers = (((32, 40), (32,)), ((7,), (16, 32), (1,)), ((9, 5, 2),))
 @claim("strategies.fsdp.partition", provides=["fully_shard"])
 @pytest.mark.parametrize("world_size", [2, 3, 4])
 def test_parameters_gradients_and_optimizer_state_are_split(subject: Subject, judge: Judge, world_size: int) -> None:
+    """1/N of everything that lies in the units of sharding; which modules those are is a documented choice.
+
+    Wrappers that take every module with parameters are weighed on such modules. Who leaves all of these whole and
+    shards linear layers, which hold the bulk of a model, is weighed on linear layers: the claim holds, and the
+    evidence names the choice, since it is one of granularity and no fault. What lies in such units has to be split to
+    the last of them: a wrapper that shards some and leaves others whole is broken in either model, and so is one whose
+    units are in neither.
+    """
     scales = Scales(subject, judge, "3")
     case = Case(world_size=world_size, layers=MODEL, rule="adam")
     before_step, after_step = scales.weigh(case, memory_programs.AFTER_BACKWARD, memory_programs.AFTER_STEP)
@@ -33,8 +41,14 @@ def test_parameters_gradients_and_optimizer_state_are_split(subject: Subject, ju
         observed=", ".join(f"{_most(after_step, kind):,} {kind}" for kind in KINDS),
         witness=Witness.MEMORY,
         unit="bytes",
-        message=f"the fullest rank of {world_size}, before and after the optimizer's step; {finding.shares.cut}",
+        message=_with_units(
+            f"the fullest rank of {world_size}, before and after the optimizer's step; {finding.shares.cut}", scales
+        ),
     )
+
+
+def _with_units(message: str, scales: Scales) -> str:
+    return f"{message}; {scales.units}" if scales.units else message
 
 
 def _most(ranks: list[Held], kind: str) -> int:
@@ -56,7 +70,7 @@ def test_a_share_at_rest_and_some_units_more_within_a_step(subject: Subject, jud
         observed=f"{max(rank.states for rank in ranks):,}",
         witness=Witness.MEMORY,
         unit="bytes",
-        message=f"all states of the fullest rank of {world_size} between steps",
+        message=_with_units(f"all states of the fullest rank of {world_size} between steps", scales),
     )
     _judge_peak(subject, judge, Chain(world_size=world_size, num_layers=14, width=96))
 

@@ -104,18 +104,56 @@ class Layer(nn.Module):
         return x
 
 
-def chain(shapes: Shapes, dtype: torch.dtype) -> nn.Sequential:
+class LinearLayer(Layer):
+    """The same, each parameter the weight of a linear layer: for those who shard these and no other modules."""
+
+    def __init__(self, shapes: Sequence[Sequence[int]]) -> None:
+        super().__init__([])
+        self._sizes = [weight_shape(shape) for shape in shapes]
+        self.linears = nn.ModuleList(_linear(*size) for size in self._sizes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """A scalar to a scalar."""
+        self.counter += 1
+        for linear, (_, columns) in zip(self.linears, self._sizes, strict=True):
+            x = x + linear(x.expand(1, columns)).sum()
+        return x
+
+
+def weight_shape(shape: Sequence[int]) -> tuple[int, int]:
+    """The rows and columns of a weight with as many elements as a parameter of `shape`."""
+    return (shape[0], math.prod(shape[1:])) if shape else (1, 1)
+
+
+def _linear(rows: int, columns: int) -> nn.Linear:
+    made = nn.Linear(columns, rows, bias=False, device="meta")  # values drawn for nothing would warn of empty ones
+    made.weight = nn.Parameter(torch.full((rows, columns), 2.0**-6))
+    return made
+
+
+def chain(shapes: Shapes, dtype: torch.dtype, linear: bool = False) -> nn.Sequential:
     """Layers one after the other: each a unit for those that shard by units."""
-    return nn.Sequential(*map(Layer, shapes)).to(dtype)
+    return nn.Sequential(*map(LinearLayer if linear else Layer, shapes)).to(dtype)
 
 
-def held(ctx: RankContext, name: str, shapes: Shapes, *, rule: str, dtype: torch.dtype = torch.float32) -> Report:
-    """What this rank holds in the second step of stage `name`, at each moment: bytes, and the largest storages."""
+def held(
+    ctx: RankContext,
+    name: str,
+    shapes: Shapes,
+    *,
+    rule: str,
+    dtype: torch.dtype = torch.float32,
+    linear: bool = False,
+) -> Report:
+    """What this rank holds in the second step of stage `name`, at each moment: bytes, and the largest storages.
+
+    `linear`: of a model whose parameters are all weights of linear layers.
+    """
     assert ctx.impl is not None
     options = {"optimizer_cls": RULES[rule].optimizer_cls, **RULES[rule].options}
     stage(ctx.impl, name, nn.Linear(2, 2, dtype=dtype), **options)  # what it does in a process for once is done now
     scales = _Scales()
-    trainer = stage(ctx.impl, name, chain(shapes, dtype), **options)
+    trainer = stage(ctx.impl, name, chain(shapes, dtype, linear), **options)
     report: Report = {"chooses_optimizer": trainer.chooses_optimizer}
     for step in range(2):
         trainer.backward(trainer(torch.tensor(1.0 + ctx.rank, dtype=dtype)))

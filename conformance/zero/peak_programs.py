@@ -19,16 +19,17 @@ from impls.stages import STAGES, Trainer, stage
 
 STEPS = 3
 EVALUATED = "evaluated"
+UNSEEN = "unseen"
 FORWARD = "forward"  # the moments of a layer at which it computes
 BACKWARD = "backward"
 Watch = Callable[[str, int, Tensor], None]  # moment, layer, its whole weight
 
 
-class Watched(nn.Module):
-    """A square layer without bias that says when it computes, and with what."""
+class Watched(nn.Linear):
+    """A square layer without bias that says when it computes, and with what; linear, as some shard no other."""
 
     def __init__(self, index: int, width: int, watch: Watch) -> None:
-        super().__init__()
+        super().__init__(width, width, bias=False, device="meta")
         self.weight = nn.Parameter(torch.zeros(width, width))
         self._index = index
         self._watch = watch
@@ -73,6 +74,8 @@ def within_a_step(
 ) -> dict[str, Any]:
     """What is alive above what was there at rest, at each layer's moments and at the peak: bytes.
 
+    `UNSEEN` alone, with the reason, where nothing of this can be followed.
+
     The least of some steps, since a thread of the backend may hold for a moment what an implementation has released.
     `keep`: parameters shall stay whole from forward to backward; not to is asked for only where that can be chosen.
     """
@@ -86,11 +89,16 @@ def within_a_step(
         gc.collect()
         seen.setdefault((moment, layer), living.look())  # a checkpointed layer computes once more in backward
 
+    before = living.look()
     module = nn.Sequential(*(Watched(index, width, watch) for index in range(num_layers)))
+    whole = living.look() - before
     chooses = name == "3" and asks_for(ctx.impl, STAGES[name], "reshard_after_forward")
     extras = {} if bucket_cap_mb is None else {"bucket_cap_mb": bucket_cap_mb}
     reshard = not keep if chooses or keep else None
     trainer = stage(ctx.impl, name, module, reshard_after_forward=reshard, extras=extras, lr=0.01)
+    gc.collect()
+    if name == "3" and living.look() - before >= whole:
+        return {UNSEEN: "it leaves these layers whole, which are linear: its units are others"}
     runs = []
     for _ in range(STEPS):
         gc.collect()
@@ -99,6 +107,8 @@ def within_a_step(
         with follow(living) as step:
             trainer.backward(trainer(torch.zeros(1, width)).sum())
             trainer.finish()
+        if any((FORWARD, layer) not in seen for layer in range(num_layers)):
+            return {UNSEEN: "it has other layers compute in the place of these, so that nobody sees when they do"}
         gc.collect()
         runs.append({**seen, ("rest", 0): rest, ("after", 0): living.look(), ("peak", 0): step.peak_bytes})
         trainer.average()

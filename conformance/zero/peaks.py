@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from conformance.checks import Subject
+from conformance.judge import Broken
+from conformance.verdict import Verdict
 from conformance.zero import peak_programs as programs
 
 GATHERED_UNITS = 3  # the unit that computes, the next one, and the buffer that one arrives in
@@ -45,9 +47,12 @@ class Chain:
 
 
 def run(subject: Subject, chain: Chain, stage: str, **options: Any) -> list[dict[str, Any]]:
-    """What every rank reports of its steps."""
+    """What every rank reports of its steps; ends the check where an implementation's units cannot be followed."""
     size = (chain.num_layers, chain.width)
-    return list(subject.run(programs.within_a_step, chain.world_size, stage, *size, **options).values)
+    reports = list(subject.run(programs.within_a_step, chain.world_size, stage, *size, **options).values)
+    if unseen := [report[programs.UNSEEN] for report in reports if programs.UNSEEN in report]:
+        raise Broken(Verdict.NOT_PROVIDED, f"units that can be followed through a step: {unseen[0]}")
+    return reports
 
 
 def whole_too_long(chain: Chain, reports: Sequence[Mapping[str, Any]]) -> str:

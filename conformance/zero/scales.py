@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 from conformance.checks import Judge, Subject, failure_text, verdict_of
 from conformance.judge import Broken
-from conformance.verdict import Witness
+from conformance.verdict import Verdict, Witness
 from conformance.zero import memory_programs as programs
 from conformance.zero.expected_memory import ANY_RULE, SHARDED, Model, Widths, optimizer_width
 from conformance.zero.held_memory import Finding, Held
 from fixtures.world.outcome import Ending
+from impls.layered import LINEAR_ONLY
 
 Shape = tuple[int, ...]
 Layers = tuple[tuple[Shape, ...], ...]
@@ -58,7 +59,12 @@ def cases(draw: st.DrawFn, *sizes: int, rules: Sequence[str], odd: bool = False)
 
 
 class Scales:
-    """`subject` under `stage`, in parameters of one dtype."""
+    """`subject` under `stage`, in parameters of one dtype.
+
+    Full sharding goes by units, and which modules are units is its author's choice. So that nobody's choice is put to
+    the test, the model is one of plain modules with parameters of their own; of who leaves all of those whole, the
+    model is one of linear layers (`units` says so), and nothing in it may stay whole.
+    """
 
     def __init__(self, subject: Subject, judge: Judge, stage: str, dtype: torch.dtype = torch.float32) -> None:
         self.stage = stage
@@ -66,6 +72,8 @@ class Scales:
         self._judge = judge
         self.dtype = dtype
         self._widths: dict[str, Widths] = {}
+        self.units = ""  # what was seen of the author's choice
+        self._of_linears = False
         self._alone: dict[str, dict[str, Any]] = {}  # by rule, the report of a rank without others
 
     def rules(self, *wanted: str) -> Sequence[str]:
@@ -73,13 +81,29 @@ class Scales:
         return ("adam",) if self._has_own_rule() else wanted
 
     def model(self, layers: Layers) -> Model:
-        """The parameters of a chain of layers."""
-        return Model(shapes=[shape for layer in layers for shape in layer], itemsize=self.dtype.itemsize)
+        """The parameters of a chain of layers, as they were weighed."""
+        shapes = [shape for layer in layers for shape in layer]
+        weights = [programs.weight_shape(shape) for shape in shapes] if self._of_linears else shapes
+        return Model(shapes=weights, itemsize=self.dtype.itemsize)
 
     def weigh(self, case: Case, *moments: str) -> list[list[Held]]:
         """What every rank holds at each of the moments, in one run."""
-        reports = self._run(case)
+        reports = self._run(case, self._of_linears)
+        if self.stage == "3" and case.world_size > 1 and not self._of_linears and self._are_whole(case, reports):
+            of_linears = self._run(case, linear=True)
+            if not self._are_whole(case, of_linears):
+                self._note_units()
+                reports = of_linears
         return [[_held(report, moment) for report in reports] for moment in moments]
+
+    def _note_units(self) -> None:
+        self._of_linears = True
+        self.units = "its units are linear layers, as its author chose: what lies in other modules stays whole"
+
+    def _are_whole(self, case: Case, reports: Sequence[dict[str, Any]]) -> bool:
+        """Whether every rank has all parameters at rest."""
+        whole = self.model(case.layers).numel * self.dtype.itemsize
+        return all(_held(report, programs.AFTER_STEP).of("parameters") >= whole for report in reports)
 
     def widths(self, rule: str) -> Widths:
         """Bytes per parameter, found on one rank alone, which has all of everything whatever the stage."""
@@ -107,7 +131,7 @@ class Scales:
 
     def _weighed_alone(self, rule: str) -> dict[str, Any]:
         if rule not in self._alone:
-            (self._alone[rule],) = self._run(Case(world_size=1, layers=ALONE, rule=rule))
+            (self._alone[rule],) = self._run(Case(world_size=1, layers=ALONE, rule=rule), self._of_linears)
         return self._alone[rule]
 
     def _left_for_optimizer(self, held: Held, model: Model) -> int:
@@ -126,10 +150,13 @@ class Scales:
             witness=Witness.MEMORY,
         )
 
-    def _run(self, case: Case) -> list[dict[str, Any]]:
+    def _run(self, case: Case, linear: bool) -> list[dict[str, Any]]:
         outcomes = self._subject.observe(
-            programs.held, case.world_size, self.stage, case.layers, rule=case.rule, dtype=self.dtype
+            programs.held, case.world_size, self.stage, case.layers, rule=case.rule, dtype=self.dtype, linear=linear
         )
+        if verdict_of(outcomes) is Verdict.NOT_PROVIDED and not linear and LINEAR_ONLY in failure_text(outcomes):
+            self._note_units()
+            return self._run(case, linear=True)
         raised = all(outcome.ending is Ending.RAISED for outcome in outcomes)
         if raised and self.dtype != torch.float32:
             dtype = str(self.dtype).removeprefix("torch.")

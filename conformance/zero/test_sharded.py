@@ -135,7 +135,8 @@ def _weigh(scales: Scales, case: Case) -> tuple[list[Held], str]:
     finding = wrong_kind(scales.stage, scales.model(case.layers), scales.widths(case.rule), ranks)
     if finding.wrong:
         scales.broken(finding, ranks, case)
-    return ranks, "" if finding.shares is None else finding.shares.cut
+    told = [] if finding.shares is None else [finding.shares.cut, scales.units]
+    return ranks, "; ".join(filter(None, told))
 
 
 def _expected(scales: Scales, case: Case) -> str:
