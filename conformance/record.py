@@ -40,9 +40,13 @@ HINTS = {
     ),
     Verdict.HANGS: Text(
         en="See who waits for whom, and in which call: some rank never makes the call that the others wait for, or "
-        "makes another one first.",
+        "makes another one first. In this order: a condition or an early return around a collective that is true on "
+        "some ranks only, ranks that go through parameters or buckets in different orders, two ranks that both send "
+        "before either receives, an exception that one rank catches.",
         fa="ببینید چه کسی در کدام فراخوانی منتظر کیست: رتبه‌ای فراخوانی‌ای را که بقیه منتظر آن‌اند هرگز انجام نمی‌دهد یا "
-        "پیش از آن فراخوانی دیگری دارد.",
+        "پیش از آن فراخوانی دیگری دارد. به این ترتیب نگاه کنید: شرط یا بازگشت زودهنگامی دور عملیات جمعی که فقط روی "
+        "برخی رتبه‌ها برقرار است، رتبه‌هایی که با ترتیب‌های متفاوت از پارامترها یا سطل‌ها می‌گذرند، دو رتبه که هر دو پیش از "
+        "دریافت می‌فرستند، خطایی که یک رتبه آن را می‌گیرد.",
     ),
 }
 FIX_THE_IMPORT = Text(
@@ -222,12 +226,16 @@ def _with_hint(
         return dataclasses.replace(result, hint=FIX_THE_IMPORT)
     hint = claims[result.claim].hint_for(result.case, result.verdict) or HINTS[result.verdict]
     if result.verdict is Verdict.VIOLATED:
-        sign = own_signature(result) or named.get(_examined(result)) or split_signature(result)
+        signs = [own_signature(result) or named.get(_examined(result)) or split_signature(result)]
     else:
-        sign = stop_signature(result) or split_signature(result)
-    if sign is not None:
-        hint = Text(en=f"{sign.en} {hint.en}", fa=f"{sign.fa} {hint.fa}")
-    return dataclasses.replace(result, hint=hint)
+        signs = [stop_signature(result), split_signature(result)]
+    return dataclasses.replace(result, hint=_joined(*signs, hint))
+
+
+def _joined(*texts: Text | None) -> Text:
+    """One text after the other."""
+    told = [text for text in texts if text is not None]
+    return Text(en=" ".join(text.en for text in told), fa=" ".join(text.fa for text in told))
 
 
 def _not_checked(claim: str, impl: str) -> Result:

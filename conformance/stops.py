@@ -18,10 +18,15 @@ def stop_signature(result: Result) -> Text | None:
     if result.verdict is not Verdict.CRASHES:
         return None
     said = "\n".join([result.message, *(part for rank in result.ranks for part in (rank.detail, rank.output))])
-    return next((text for pattern, text in _stops() if pattern.search(said)), None)
+    return next(
+        (text for claims, pattern, text in _stops() if result.claim.startswith(claims) and pattern.search(said)), None
+    )
 
 
 @functools.cache
-def _stops() -> list[tuple[re.Pattern[str], Text]]:
+def _stops() -> list[tuple[str, re.Pattern[str], Text]]:
     content = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-    return [(re.compile(entry["said"]), Text(en=entry["en"], fa=entry["fa"])) for entry in content["stop"]]
+    return [
+        (entry.get("claims", ""), re.compile(entry["said"]), Text(en=entry["en"], fa=entry["fa"]))
+        for entry in content["stop"]
+    ]

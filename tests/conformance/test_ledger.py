@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from conformance.ledger import HOME, SECTIONS, Ledger, LedgerError, UnknownClaim
-from conformance.verdict import Truth
+from conformance.verdict import Truth, Verdict
 
 EXPECTED_IDS = Path(__file__).with_name("claim_ids.txt").read_text(encoding="utf-8").split()
 
@@ -321,6 +321,21 @@ def test_a_hint_for_some_cases_takes_the_place_of_the_claims(write: Write, case:
     home = write(entry("loop.a") + CASE_HINT + of_embeddings)
 
     assert Ledger.load(home).claims["loop.a"].hint_for(case).en == hint
+
+
+def test_a_hint_for_cases_that_hang_is_for_no_others(write: Write) -> None:
+    of_hangs = CASE_HINT.replace("look at the norm", "look who waits") + 'verdict = "hangs"\n'
+    claim = Ledger.load(write(entry("loop.a") + of_hangs + CASE_HINT)).claims["loop.a"]
+
+    verdicts = (Verdict.HANGS, Verdict.VIOLATED, Verdict.CRASHES)
+    told = [claim.hint_for("test_clipping_by_norm", verdict) for verdict in verdicts]
+    assert [text and text.en for text in told] == ["look who waits", "look at the norm", None]
+
+
+def test_a_hint_is_for_a_verdict_that_is_broken(write: Write) -> None:
+    home = write(entry("loop.a") + CASE_HINT + 'verdict = "holds"\n')
+
+    assert "verdict must be violated, hangs or crashes, not 'holds'" in complaints(home)
 
 
 @pytest.mark.parametrize(
