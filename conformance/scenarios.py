@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fixtures.faults.finding import entries
+from impls.words import number_of
 
 ALL = "all"  # what --scenario takes for every failure mode
 
@@ -25,4 +26,6 @@ def listing() -> str:
     """The text of ``--list-scenarios``."""
     width = max(map(len, ids()), default=0)
     lines = [f"{entry.id:<{width}}  {entry.title['en']}" for entry in entries()]
-    return "\n".join([*lines, "", f"{len(lines)} scenarios; one is told by: pytest --scenario=NAME --explain"])
+    return "\n".join(
+        [*lines, "", f"{number_of(len(lines), 'scenario')}; one is told by: pytest --scenario=NAME --explain"]
+    )

@@ -28,6 +28,7 @@ from impls.reference.advisor.choose import Advice, advise, told
 from impls.reference.advisor.layouts import Option
 from impls.reference.advisor.request import CHECKPOINTED
 from impls.reference.network.presets import PRESETS
+from impls.words import number_of
 from lessons import quantities
 
 GB = 1e9
@@ -102,11 +103,12 @@ def _share(text: str) -> float:
 
 def _heading(figures: dict[str, Any]) -> Iterator[str]:
     yield (
-        f"{figures['num_parameters']:,} parameters in {figures['num_layers']} layers of width {figures['hidden']:,}; "
-        f"{figures['num_microbatches']} microbatches of {figures['tokens']:,} tokens"
+        f"{number_of(figures['num_parameters'], 'parameter')} in {number_of(figures['num_layers'], 'layer')} of "
+        f"width {figures['hidden']:,}; "
+        f"{number_of(figures['num_microbatches'], 'microbatch')} of {figures['tokens']:,} tokens"
     )
     yield (
-        f"{figures['world_size']:,} devices of {figures['device_bytes'] / GB:,.6g} GB in nodes of "
+        f"{number_of(figures['world_size'], 'device')} of {figures['device_bytes'] / GB:,.6g} GB in nodes of "
         f"{figures['ranks_per_node']}; {figures['bandwidth'] / GB:g} GB/s inside, "
         f"{figures['between_bandwidth'] / GB:g} GB/s between"
     )

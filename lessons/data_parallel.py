@@ -25,6 +25,7 @@ from pathlib import Path
 
 from fixtures.world.outcome import RanksFailed
 from impls.locate import ImplementationError, locate
+from impls.words import number_of
 from lessons.ddp import MOST_RANKS, MOST_ROWS, MOST_STEPS, too_large
 from lessons.ddp_observed import Run, Seen, faults, loss_faults, seen_of, shown
 from lessons.ddp_worker import Settings, work
@@ -107,10 +108,10 @@ def told(seen: Seen) -> Iterator[str]:
     settings = seen.settings
     yield (
         f"SGD on global batches of {settings.world_size * settings.batch_size} rows: one process, and "
-        f"{settings.world_size} ranks with {settings.batch_size} each"
+        f"{number_of(settings.world_size, 'rank')} with {settings.batch_size} each"
     )
     yield ""
-    yield f"{'step':>5} {'one process':>14} {f'{settings.world_size} ranks':>14} {'difference':>12}"
+    yield f"{'step':>5} {'one process':>14} {number_of(settings.world_size, 'rank'):>14} {'difference':>12}"
     pairs = list(zip(seen.single_losses, seen.losses, strict=False))
     for step in shown(len(pairs)):
         alone, together = pairs[step]

@@ -29,6 +29,7 @@ from typing import Any
 
 from fixtures.world.outcome import RanksFailed
 from impls.locate import ImplementationError, locate
+from impls.words import number_of
 from lessons.ddp_file import as_json, write
 from lessons.ddp_observed import MAX_SPREAD, Run, Seen, faults, gradient_faults, seen_of, shown
 from lessons.ddp_worker import Settings, constants, round_trip, work
@@ -146,7 +147,8 @@ def _check(options: argparse.Namespace, whose: str = "") -> None:
     if options.backend == "nccl" and (have := _num_devices()) < (options.world_size or 1):
         raise Unusable(
             f"{whose}--backend nccl: NCCL moves tensors between CUDA devices, one for each rank, and this machine has "
-            f"{have}. Use --backend gloo, which runs on any CPU{f', or at most {have} ranks' if have else ''}"
+            f"{have}. Use --backend gloo, which runs on any "
+            f"CPU{', or at most ' + number_of(have, 'rank') if have else ''}"
         )
 
 
@@ -161,8 +163,9 @@ def too_large(settings: Settings) -> str:
     if settings.num_rows <= MOST_IN_ALL:
         return ""
     return (
-        f"{settings.num_steps} steps of {settings.world_size} ranks with --batch-size {settings.batch_size} read "
-        f"{settings.num_rows:,} rows; this lesson has {MOST_IN_ALL:,} at most: take fewer steps or rows"
+        f"{number_of(settings.num_steps, 'step')} of {number_of(settings.world_size, 'rank')} with --batch-size "
+        f"{settings.batch_size} read "
+        f"{number_of(settings.num_rows, 'row')}; this lesson has {MOST_IN_ALL:,} at most: take fewer steps or rows"
     )
 
 
@@ -187,7 +190,8 @@ def told(seen: Seen, trip: Mapping[str, Any]) -> Iterator[str]:
     """What was observed, line by line."""
     settings = seen.settings
     yield (
-        f"{settings.world_size} ranks on {settings.backend}, {settings.num_steps} steps of SGD, {settings.batch_size} "
+        f"{number_of(settings.world_size, 'rank')} on {settings.backend}, {number_of(settings.num_steps, 'step')} "
+        f"of SGD, {settings.batch_size} "
         f"rows per rank: a global batch of {settings.world_size * settings.batch_size}"
     )
     yield ""
@@ -206,7 +210,7 @@ def told(seen: Seen, trip: Mapping[str, Any]) -> Iterator[str]:
     yield (
         f"FSDP: {trip['reason']}"
         if trip["reason"]
-        else f"FSDP: {trip['num_parameters']} parameters sharded and gathered "
+        else f"FSDP: {number_of(trip['num_parameters'], 'parameter')} sharded and gathered "
         + ("are the same" if trip["equal"] else f"differ by {trip['largest_difference']:.3g}")
     )
 

@@ -19,6 +19,7 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from fixtures.world.outcome import Outcomes
 from impls.reference.loop import batch_slice
+from impls.words import number_of
 from lessons import ddp_worker
 from lessons.ddp_notes import FEATURES, HIDDEN, Notes, Noting
 from lessons.ddp_worker import LEARNING_RATE, Settings
@@ -150,7 +151,7 @@ def faults(seen: Seen) -> Iterator[str]:
     settings, steps = seen.settings, range(seen.settings.num_steps)
     for number, rank in enumerate(seen.ranks):
         if rank.group_size != settings.world_size:
-            yield f"rank {number} trained in a group of {rank.group_size} ranks, not {settings.world_size}"
+            yield f"rank {number} trained in a group of {number_of(rank.group_size, 'rank')}, not {settings.world_size}"
         if rank.backend != settings.backend:
             yield f"rank {number}'s group runs on {rank.backend}, not {settings.backend}"
         if rank.num_steps != settings.num_steps:
@@ -159,7 +160,7 @@ def faults(seen: Seen) -> Iterator[str]:
         odd = next((step for step, size in enumerate(sizes) if size != settings.batch_size), None)
         wrong = next((step for step in steps[: rank.num_steps] if _foreign(seen, number, step)), None)
         if odd is not None:
-            yield f"rank {number} read {sizes[odd]} rows in step {odd + 1}, not {settings.batch_size}"
+            yield f"rank {number} read {number_of(sizes[odd], 'row')} in step {odd + 1}, not {settings.batch_size}"
         elif wrong is not None:
             yield (
                 f"rank {number} read rows in step {wrong + 1} that are not its own slice of the global batch. "

@@ -33,6 +33,7 @@ from impls.reference.memory import (
     saving,
     smallest_world_size,
 )
+from impls.words import number_of
 from lessons import quantities
 
 GB = 10**9
@@ -73,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
 def told(params: int, world_size: int, device_bytes: int) -> list[str]:
     """The whole text, line by line."""
     lines = [
-        f"{params:,} parameters under Adam, {world_size:,} rank{'s' if world_size > 1 else ''}, devices of "
+        f"{number_of(params, 'parameter')} under Adam, {number_of(world_size, 'rank')}, devices of "
         f"{device_bytes / GB:,.6g} GB (1 GB = 1e9 bytes).",
         "GB on each rank between steps; activations come on top, with or without checkpointing.",
     ]

@@ -8,6 +8,7 @@ from impls.reference.pipeline.costs import Costs
 from impls.reference.pipeline.counts import copies, paired_share, peak_activations
 from impls.reference.pipeline.names import SCHEDULES, named
 from impls.reference.pipeline.simulate import simulate
+from impls.words import number_of
 from lessons.pipeline_text import aligned, number, percent
 
 CURVED = ("1f1b", "zb_h1", "dualpipe", "dualpipev")
@@ -17,7 +18,8 @@ CURVE_PER_RANK = (2, 4, 8)  # M / N
 
 def compared(num_ranks: int, num_microbatches: int, num_chunks: int, figures: Costs) -> Iterator[str]:
     """A row for each of the reference's schedules."""
-    yield f"the reference's schedules on {num_ranks} ranks, {num_microbatches} microbatches, a barrier at both ends"
+    sizes = f"{number_of(num_ranks, 'rank')}, {number_of(num_microbatches, 'microbatch')}"
+    yield f"the reference's schedules on {sizes}, a barrier at both ends"
     yield "bubble: share of the total time; peak activations: of the rank that holds most"
     yield ""
     rows, refused = [["schedule", "makespan", "idle", "bubble", "peak activations", "paired", "copies"]], []

@@ -9,6 +9,7 @@ from impls.reference.pipeline.counts import copies, paired_share, peak_activatio
 from impls.reference.pipeline.gantt import drawn, legend
 from impls.reference.pipeline.simulate import ShareOf, Timeline
 from impls.reference.pipeline.validate import faults
+from impls.words import number_of
 from lessons.pipeline_observed import Observed
 
 MOST_RANKS = 16  # rows of a chart, and of the table below it
@@ -33,7 +34,8 @@ def told(seen: Observed, timeline: Timeline, width: int | None = None, *, usual:
 def heading(seen: Observed) -> str:
     """Which schedule of whom this is."""
     whose = seen.impl if seen.own else f"the reference ({seen.impl} does not provide it)"
-    return f"{seen.name} of {whose}: {seen.num_stages} ranks, {seen.num_microbatches} microbatches"
+    sizes = f"{number_of(seen.num_stages, 'rank')}, {number_of(seen.num_microbatches, 'microbatch')}"
+    return f"{seen.name} of {whose}: {sizes}"
 
 
 def chart(timeline: Timeline, width: int | None = None) -> Iterator[str]:
@@ -44,7 +46,7 @@ def chart(timeline: Timeline, width: int | None = None) -> Iterator[str]:
     titles = [f"rank {rank:<{len(str(ranks[-1]))}}  " for rank in ranks]
     yield from framed(titles, bars, width)
     if count > len(ranks):
-        yield f"({count - len(ranks)} more of {count} ranks)"
+        yield f"({count - len(ranks)} more of {number_of(count, 'rank')})"
     yield from legend(timeline.schedule)
 
 

@@ -24,6 +24,7 @@ from fixtures.world.outcome import Outcomes, RanksFailed
 from fixtures.world.pool import WorldPool
 from fixtures.world.server import Server
 from impls.locate import ImplementationError, locate
+from impls.words import number_of
 from lessons.paths import PICTURES, trouble
 from lessons.ranks import came_to_no_end
 from lessons.zero_training import STEP_COUNTER_BYTES, Curves, Held, curves, held
@@ -91,7 +92,7 @@ def _observe(options: argparse.Namespace) -> tuple[Curves, list[Held]]:
 
 def told_curves(seen: Curves) -> Iterator[str]:
     """The losses as text: a line for each step shown, the curve, and how far apart they are."""
-    yield f"Adam on {seen.world_size} ranks, mean squared error on the global batch"
+    yield f"Adam on {number_of(seen.world_size, 'rank')}, mean squared error on the global batch"
     yield ""
     yield f"{'step':>5} {'one process':>14} {'data parallel':>14} {'ZeRO-1':>14}"
     count = len(seen.alone)

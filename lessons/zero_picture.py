@@ -7,6 +7,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from impls.words import number_of
 from lessons.zero_training import Curves, Held
 
 CATEGORIES = ("parameters", "gradients", "optimizer", "other")
@@ -21,7 +22,7 @@ def draw(seen: Curves, table: Sequence[Held], path: Path) -> None:
     losses.plot(steps, seen.alone, color="0.6", linewidth=5, label="one process")
     losses.plot(steps, seen.data_parallel, linewidth=2.5, label="data parallel")
     losses.plot(steps, seen.sharded, "k--", label="ZeRO-1")
-    losses.set(xlabel="step", ylabel="loss of the global batch", title=f"Adam on {seen.world_size} ranks")
+    losses.set(xlabel="step", ylabel="loss of the global batch", title=f"Adam on {number_of(seen.world_size, 'rank')}")
     losses.legend()
 
     rows = [row for row in table if row.rank == 0]

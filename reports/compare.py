@@ -33,6 +33,16 @@ class Kind(StrEnum):
     SAME = "the same"
 
 
+class Hindrance(StrEnum):
+    """Why two reports cannot be compared."""
+
+    NO_IMPLEMENTATION = "no implementation"  # in common
+    NO_RESULT = "no result"  # in both
+
+
+NOT_SAID = "not said"  # of what surrounds a run, by a report that lacks it
+
+
 class _Says(StrEnum):
     """What a verdict amounts to."""
 
@@ -100,18 +110,27 @@ class Comparison:
         return [change for change in self.changes if change.kind is kind and impl in (None, change.impl)]
 
     @property
+    def hindrance(self) -> Hindrance | None:
+        """What stands in the way of a comparison; None where nothing does."""
+        if not self.names and (self.gone or self.come):
+            return Hindrance.NO_IMPLEMENTATION
+        return None if any(change.before and change.now for change in self.changes) else Hindrance.NO_RESULT
+
+    @property
     def trouble(self) -> str:
         """Why the two cannot be compared, and what to do; empty where they can."""
-        theirs = ", ".join(self.gone) or "none"
-        if not self.names and (self.gone or self.come):
-            return (
-                f"the reports have no implementation in common (OLD: {theirs}; NEW: {', '.join(self.come) or 'none'}). "
-                "If one took the place of another, say so: --impl OLD_NAME=NEW_NAME"
-            )
-        if not any(change.before and change.now for change in self.changes):
-            return (
-                "no result is in both reports. Run the same claims again: pytest with the options of OLD's run.command"
-            )
+        match self.hindrance:
+            case Hindrance.NO_IMPLEMENTATION:
+                old, new = (", ".join(names) or "none" for names in (self.gone, self.come))
+                return (
+                    f"the reports have no implementation in common (OLD: {old}; NEW: {new}). "
+                    "If one took the place of another, say so: --impl OLD_NAME=NEW_NAME"
+                )
+            case Hindrance.NO_RESULT:
+                return (
+                    "no result is in both reports. Run the same claims again: pytest with the options of OLD's "
+                    "run.command"
+                )
         return ""
 
     @property
@@ -184,7 +203,7 @@ def _environment(old: Report, new: Report) -> Iterator[tuple[str, str, str]]:
     """What may explain a difference that the implementation did not cause."""
     before, now = _surroundings(old), _surroundings(new)
     for name in dict.fromkeys([*before, *now]):
-        was, is_now = before.get(name, "not said"), now.get(name, "not said")
+        was, is_now = before.get(name, NOT_SAID), now.get(name, NOT_SAID)
         if was != is_now:
             yield name, was, is_now
 

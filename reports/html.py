@@ -245,7 +245,13 @@ def _headline(message: str) -> tuple[str, str]:
     return (first, rest) if len(first) <= HEADLINE else (first[: HEADLINE - 1] + "…", message)
 
 
-def _seconds(value: float) -> str:
+@functools.lru_cache(maxsize=_REMEMBERED)
+def _seconds(value: float) -> Markup:
+    """A duration in both languages: ``35 ms``, ``1.2 s``, ``2 min 5 s``."""
     if value < 1:
-        return f"{value * 1000:.0f} ms"
-    return f"{value:.1f} s" if value < 120 else f"{int(value // 60)} min {int(value % 60)} s"
+        return _own_text("lasted_ms", n=round(value * 1000))
+    if value >= 120:
+        return _own_text("lasted_min", minutes=int(value // 60), seconds=int(value % 60))
+    told = f"{value:.1f}"
+    written = {"en": told, "fa": digits(told)}
+    return both({language: messages()[language]["lasted_s"].format(n=written[language]) for language in LANGUAGES})

@@ -9,8 +9,10 @@ from typing import Any
 from markupsafe import Markup
 
 from reports import compare_text, html, paper, score
-from reports.compare import Comparison, Kind
+from reports.compare import NOT_SAID, Comparison, Kind
 from reports.merge import Matrix, Row
+
+AROUND = "around."  # before the names of what surrounds a run, in the texts
 
 
 def compared(comparison: Comparison) -> str:
@@ -20,6 +22,9 @@ def compared(comparison: Comparison) -> str:
         "compare.html.j2",
         "compare_title",
         comparison=comparison,
+        around={key.removeprefix(AROUND) for key in words("en") if key.startswith(AROUND)},
+        not_said=NOT_SAID,
+        listed=lambda names: paper.line(", ".join(names)) or "–",
         status=comparison.exit_status,
         regressed=len(comparison.of(Kind.REGRESSED)),
         sources=[(new, old, hashes[0][old] == hashes[1][new]) for new, old in comparison.names.items()],

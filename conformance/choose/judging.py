@@ -9,6 +9,7 @@ from conformance.checks import Judge, Subject
 from conformance.choose.advice_programs import ask, asks_for
 from conformance.choose.configurations import Configuration, shared
 from conformance.verdict import Witness
+from impls.words import number_of
 
 Advice = Mapping[str, Any]
 GB = 1e9
@@ -72,9 +73,9 @@ def impossible(given: Configuration, advice: Advice | None) -> str:
         return ""
     cut, size = advice["tp"] * advice["pp"], given["world_size"]
     if not (advice["tp"] >= 1 and advice["pp"] >= 1 and cut * max(1, advice["dp"]) <= size):
-        return f"there are {size} devices"
+        return f"there are {number_of(size, 'device')}"
     if advice["pp"] > given["num_layers"]:
-        return f"there are {given['num_layers']} layers, less than stages"
+        return f"there are {number_of(given['num_layers'], 'layer')}, less than stages"
     held = shared(advice["stage"], size / cut) * given["num_parameters"] / cut
     if held > given["device_bytes"]:
         return f"the states alone take {held / given['device_bytes']:.2f} devices' memory"
@@ -93,9 +94,11 @@ def told(advice: Advice | None) -> str:
 def described(given: Configuration) -> str:
     """A configuration in a few words."""
     return (
-        f"{given['num_parameters']:.3g} parameters, {given['world_size']} devices of {given['device_bytes'] / GB:g} GB "
+        f"{given['num_parameters']:.3g} parameters, {number_of(given['world_size'], 'device')} of "
+        f"{given['device_bytes'] / GB:g} GB "
         f"in nodes of {given['ranks_per_node']}, activations {given['activation_bytes'] / GB:.3g} GB, "
-        f"{given['between_bandwidth'] / GB:g} GB/s between nodes, {given['num_microbatches']} microbatches, "
+        f"{given['between_bandwidth'] / GB:g} GB/s between nodes, "
+        f"{number_of(given['num_microbatches'], 'microbatch')}, "
         f"all-to-all {given['all_to_all_share']:.0%}"
     )
 

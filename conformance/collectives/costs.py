@@ -17,6 +17,7 @@ from conformance.verdict import Witness
 from fixtures.witness.compare import in_window, reconcile
 from fixtures.world.outcome import Outcomes
 from fixtures.world.per_rank import PerRank
+from impls.words import number_of
 
 DIVISIBLE = 33_600  # elements: a multiple of 1 to 8, and 131 KiB of float32, beside which gloo's preambles are small
 ITEM_BYTES = torch.float32.itemsize
@@ -106,7 +107,7 @@ def judge_equal_bytes(judge: Judge, counted: Count, formula: str, expected: int)
         if sent.num_bytes != expected:
             _violated_bytes(judge, counted, rank, f"{formula} = {expected:,}")
     judge.holds(
-        expected=f"{formula} = {expected:,} on each of {counted.world_size} ranks",
+        expected=f"{formula} = {expected:,} on each of {number_of(counted.world_size, 'rank')}",
         observed=f"{max(counted.by_rank, default=0):,}",
         witness=Witness.TRACE,
         unit="bytes",
@@ -118,7 +119,8 @@ def _violated_bytes(judge: Judge, counted: Count, rank: int, expected: str) -> N
     sent = counted.sent[rank]
     guise = f", {len(sent.lone_headers)} of them headers without a payload" if sent.lone_headers else ""
     judge.violated(
-        f"rank {rank} of {counted.world_size} sent {sent.num_bytes:,} bytes in {len(sent.messages)} messages{guise} "
+        f"rank {rank} of {counted.world_size} sent {sent.num_bytes:,} bytes in "
+        f"{number_of(len(sent.messages), 'message')}{guise} "
         f"({traffic.described(sent.messages)}) for {counted.input_bytes:,} bytes of input",
         expected=expected,
         observed=f"{sent.num_bytes:,}",
@@ -142,7 +144,8 @@ def judge_chunks(judge: Judge, counted: Count, passes: int) -> None:
     sums = f"{'2' if passes == 2 else ''}T(N-1)"
     if padding not in range(counted.world_size):
         judge.violated(
-            f"{counted.world_size} ranks sent {total:,} bytes together for {counted.numel} elements of "
+            f"{number_of(counted.world_size, 'rank')} sent {total:,} bytes together for "
+            f"{number_of(counted.numel, 'element')} of "
             f"{counted.input_bytes:,} bytes: {counted.by_rank}; padding by up to N-1 elements does not explain it",
             expected=f"{sums} = {needed:,} over all ranks",
             observed=f"{total:,}",
@@ -195,7 +198,7 @@ def judge_wire(judge: Judge, counted: Count) -> None:
         observed=f"{found.sent_bytes:,}",
         witness=Witness.WIRE,
         unit="bytes",
-        message=f"the operating system saw each of {counted.world_size} ranks send what its trace says",
+        message=f"the operating system saw each of {number_of(counted.world_size, 'rank')} send what its trace says",
     )
 
 
@@ -204,7 +207,7 @@ def judge_steps(judge: Judge, counted: Count, formula: str, expected: int) -> No
     for rank, sent in enumerate(counted.sent):
         if len(sent.messages) != expected:
             judge.violated(
-                f"rank {rank} of {counted.world_size} sent {len(sent.messages)} messages"
+                f"rank {rank} of {counted.world_size} sent {number_of(len(sent.messages), 'message')}"
                 + (f": {traffic.described(sent.messages)}" if sent.messages else ""),
                 expected=f"{formula} = {expected}",
                 observed=len(sent.messages),
@@ -215,8 +218,9 @@ def judge_steps(judge: Judge, counted: Count, formula: str, expected: int) -> No
     chain = longest_chain(judge, counted)
     if chain != expected:
         judge.violated(
-            f"each rank sends {expected} messages, but the longest chain of messages on {counted.world_size} ranks "
-            f"takes {chain} steps",
+            f"each rank sends {number_of(expected, 'message')}, but the longest chain of messages on "
+            f"{number_of(counted.world_size, 'rank')} "
+            f"takes {number_of(chain, 'step')}",
             expected=f"{formula} = {expected}",
             observed=chain,
             witness=Witness.TRACE,
@@ -224,8 +228,9 @@ def judge_steps(judge: Judge, counted: Count, formula: str, expected: int) -> No
             outcomes=counted.outcomes,
         )
     judge.holds(
-        expected=f"{formula} = {expected} messages on each of {counted.world_size} ranks, in as many steps",
-        observed=f"{expected} messages, {chain} steps",
+        expected=f"{formula} = {number_of(expected, 'message')} on each of "
+        f"{number_of(counted.world_size, 'rank')}, in as many steps",
+        observed=f"{number_of(expected, 'message')}, {number_of(chain, 'step')}",
         witness=Witness.TRACE,
         unit="steps",
         message=f"{formula} messages per rank, and a longest chain of {formula}",

@@ -16,6 +16,7 @@ from conformance.verdict import Tier, Witness
 from fixtures.world.outcome import Outcomes
 from fixtures.world.per_rank import PerRank
 from impls.reference.network.presets import PRESETS
+from impls.words import number_of
 
 PRINTED_MB = 1.0  # on the cheatsheet
 SMALLEST_MB, LARGEST_MB = 0.05, 30.0
@@ -37,7 +38,7 @@ def _judge_sizes(judge: Judge, own: Timed, size: float, what: str) -> None:
     for name, megabytes in table.items():
         if not SMALLEST_MB / ROUNDING <= megabytes <= LARGEST_MB * ROUNDING:
             judge.violated(
-                f"{own.name} on {own.world_size} ranks: {what} {megabytes:.3g} MB over {name}",
+                f"{own.name} on {number_of(own.world_size, 'rank')}: {what} {megabytes:.3g} MB over {name}",
                 expected=f"a crossover from {SMALLEST_MB} to {LARGEST_MB:g} MB",
                 observed=f"{megabytes:.3g} MB",
                 witness=Witness.SIMULATION,
@@ -48,7 +49,8 @@ def _judge_sizes(judge: Judge, own: Timed, size: float, what: str) -> None:
         expected=f"from {SMALLEST_MB} to {LARGEST_MB:g} MB; {PRINTED_MB:g} MB is printed",
         observed=", ".join(f"{name} {megabytes:.2g}" for name, megabytes in table.items()) + " MB",
         witness=Witness.SIMULATION,
-        message=f"its messages on {own.world_size} ranks, {what} {size:.2f} latencies x bandwidth; for N from 4 to 256 "
+        message=f"its messages on {number_of(own.world_size, 'rank')}, {what} {size:.2f} latencies x bandwidth; "
+        "for N from 4 to 256 "
         f"the model has {min(everything):.2g} to {max(everything):.2g} MB",
         data={"crossover_mb": table, "model_mb": {str(n): found for n, found in by_n.items()}} | curve(own),
     )
@@ -59,7 +61,7 @@ def _ring(subject: Subject, judge: Judge, world_size: int) -> None:
     size = own_crossover(own)
     if size is None:
         judge.violated(
-            f"on {world_size} ranks there is no size from which on ring_allreduce is faster than a tree: "
+            f"on {number_of(world_size, 'rank')} there is no size from which on ring_allreduce is faster than a tree: "
             f"{own.latencies(0):.0f} latencies, and {own.latencies(1e6) / 1e6:.2f} T/bandwidth",
             expected=f"{2 * (world_size - 1)} latencies and {2 * (world_size - 1) / world_size:.2f} T/bandwidth",
             observed="no crossover",
@@ -77,7 +79,7 @@ def _tree(subject: Subject, judge: Judge, world_size: int) -> None:
         )
     if size is None:
         judge.violated(
-            f"on {world_size} ranks there is no size at which tree_allreduce is faster than a ring: "
+            f"on {number_of(world_size, 'rank')} there is no size at which tree_allreduce is faster than a ring: "
             f"{own.latencies(0):.0f} latencies, and {own.latencies(1e6) / 1e6:.2f} T/bandwidth",
             expected=f"fewer than the ring's 2(N-1) = {2 * (world_size - 1)} latencies",
             observed="no crossover",
@@ -122,7 +124,9 @@ def _judge_gather(subject: Subject, judge: Judge, name: str, world_size: int, nu
     outcomes = subject.run(programs.digested, world_size, name, numel, PerRank(shifts(world_size)))
     expected = torch.cat(patterns(numel, world_size))
     for rank, found in enumerate(outcomes.values):
-        _judge_pieces(judge, f"rank {rank} of {world_size}, {numel:,} elements from each", found, expected, outcomes)
+        _judge_pieces(
+            judge, f"rank {rank} of {world_size}, {number_of(numel, 'element')} from each", found, expected, outcomes
+        )
     _told(judge, numel * world_size, world_size, "the tensors of all ranks")
 
 
@@ -132,14 +136,16 @@ def _judge_scatter(subject: Subject, judge: Judge, name: str, world_size: int, n
     parts = [found["numel"] for found in outcomes.values]
     if not 0 <= sum(parts) - numel < world_size:
         judge.violated(
-            f"{numel:,} elements on {world_size} ranks: the parts do not add up to them",
-            expected=f"{numel:,} elements, or up to {world_size - 1} more as padding",
+            f"{number_of(numel, 'element')} on {number_of(world_size, 'rank')}: the parts do not add up to them",
+            expected=f"{number_of(numel, 'element')}, or up to {world_size - 1} more as padding",
             observed=f"parts of {parts}",
             outcomes=outcomes,
         )
     padded = torch.cat([total, torch.zeros(sum(parts) - numel)])
     for rank, (found, part) in enumerate(zip(outcomes.values, torch.split(padded, parts), strict=True)):
-        _judge_pieces(judge, f"rank {rank} of {world_size}, part {rank} of {numel:,} elements", found, part, outcomes)
+        _judge_pieces(
+            judge, f"rank {rank} of {world_size}, part {rank} of {number_of(numel, 'element')}", found, part, outcomes
+        )
     _told(judge, numel, world_size, "each rank's part of the sum")
 
 
@@ -149,8 +155,8 @@ def _judge_pieces(
     """The digests of the result, a MiB each, against those of what it should be."""
     if found["numel"] != expected.numel():
         judge.violated(
-            f"{what}: the result has {found['numel']:,} elements",
-            expected=f"{expected.numel():,} elements",
+            f"{what}: the result has {number_of(found['numel'], 'element')}",
+            expected=f"{number_of(expected.numel(), 'element')}",
             observed=f"{found['numel']:,}",
             outcomes=outcomes,
         )
@@ -171,7 +177,7 @@ def _told(judge: Judge, numel: int, world_size: int, what: str) -> None:
         expected="right from 0 B to 64 MiB, bit for bit",
         observed=f"right at {size:,} B",
         witness=Witness.VALUE,
-        message=f"{what}, on {world_size} ranks and others",
+        message=f"{what}, on {number_of(world_size, 'rank')} and others",
     )
 
 

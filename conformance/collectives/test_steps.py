@@ -9,6 +9,7 @@ import pytest
 from conformance.checks import Judge, Subject, claim
 from conformance.collectives.costs import Count, count, judge_steps, log2_ceil, longest_chain
 from conformance.verdict import Tier, Witness
+from impls.words import number_of
 
 NUMEL = 840  # a multiple of 1 to 8
 
@@ -37,7 +38,8 @@ def _judge_tree_steps(judge: Judge, counted: Count) -> None:
     steps = longest_chain(judge, counted)
     if not least <= steps <= bound:
         judge.violated(
-            f"the longest chain of messages on {counted.world_size} ranks takes {steps} steps",
+            f"the longest chain of messages on {number_of(counted.world_size, 'rank')} takes "
+            f"{number_of(steps, 'step')}",
             expected=f"2 ceil(log2 N) = {bound}",
             observed=steps,
             witness=Witness.TRACE,
@@ -47,11 +49,12 @@ def _judge_tree_steps(judge: Judge, counted: Count) -> None:
     unrounded = f"2 log2 {counted.world_size} = {printed:.2f}"
     rounding = "" if steps <= printed else f"; without rounding up, {unrounded} is too few"
     judge.holds(
-        expected=f"2 ceil(log2 N) = {bound} steps at most",
+        expected=f"2 ceil(log2 N) = {number_of(bound, 'step')} at most",
         observed=steps,
         witness=Witness.TRACE,
         unit="steps",
-        message=f"the longest chain of messages on {counted.world_size} ranks takes {steps} steps{rounding}",
+        message=f"the longest chain of messages on {number_of(counted.world_size, 'rank')} takes "
+        f"{number_of(steps, 'step')}{rounding}",
         data={"unrounded_steps": printed, "steps": steps},
     )
 

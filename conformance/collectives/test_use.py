@@ -8,6 +8,7 @@ from conformance.checks import Judge, Subject, claim
 from conformance.collectives.costs import count
 from conformance.collectives.timing import Timed, crossover, ring_latencies, timed, tree_latencies
 from conformance.verdict import Tier, Witness
+from impls.words import number_of
 
 FAR = 8.0  # times the crossover: there a message or two of bookkeeping decide nothing
 large_sizes = pytest.mark.parametrize("world_size", [5, 8])
@@ -18,7 +19,8 @@ def _judge_faster(judge: Judge, own: Timed, size: float, other: str, other_s: fl
     mine = own.latencies(size)
     if (mine < other_s) != faster:
         judge.violated(
-            f"{own.name} on {own.world_size} ranks, T of {size:.2g} latencies x bandwidth: its messages take "
+            f"{own.name} on {number_of(own.world_size, 'rank')}, T of {size:.2g} latencies x bandwidth: its "
+            "messages take "
             f"{mine:.2f} latencies, a {other} takes {other_s:.2f}",
             expected=f"{'less' if faster else 'more'} than {other_s:.2f}",
             observed=f"{mine:.2f}",
@@ -30,7 +32,7 @@ def _judge_faster(judge: Judge, own: Timed, size: float, other: str, other_s: fl
         observed=f"{mine:.2f}",
         witness=Witness.SIMULATION,
         unit="latencies",
-        message=f"{own.world_size} ranks, T of {size:.2g} latencies x bandwidth",
+        message=f"{number_of(own.world_size, 'rank')}, T of {size:.2g} latencies x bandwidth",
     )
 
 

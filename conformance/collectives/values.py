@@ -18,6 +18,7 @@ from conformance.verdict import Witness
 from fixtures import tolerances
 from fixtures.draws import Case, total_of
 from fixtures.world.outcome import Outcomes
+from impls.words import number_of
 
 
 def judge_sums(
@@ -119,17 +120,17 @@ def judge_parts(
     sizes = [part.numel() for part in parts]
     if not 0 <= padding < max(case.world_size, 1):
         judge.violated(
-            f"{case}: the parts do not add up to the tensor: {numel} elements, parts of {sizes}",
-            expected=f"{numel} elements, or up to {case.world_size - 1} more as padding",
-            observed=f"{sum(sizes)} elements",
+            f"{case}: the parts do not add up to the tensor: {number_of(numel, 'element')}, parts of {sizes}",
+            expected=f"{number_of(numel, 'element')}, or up to {case.world_size - 1} more as padding",
+            observed=f"{number_of(sum(sizes), 'element')}",
             outcomes=outcomes,
         )
     share = largest_share(case)
     if max(sizes) > share:
         judge.violated(
             f"{case}: a rank holds more than its part of the sum: parts of {sizes}",
-            expected=f"at most {share} elements on a rank",
-            observed=f"{max(sizes)} elements",
+            expected=f"at most {number_of(share, 'element')} on a rank",
+            observed=f"{number_of(max(sizes), 'element')}",
             outcomes=outcomes,
         )
     inputs = [tensor.flatten() for tensor in case.inputs()]

@@ -8,6 +8,7 @@ from conformance.checks import Judge, Subject, claim
 from conformance.strategies import programs
 from conformance.strategies.ddp_traffic import steps_of
 from conformance.verdict import Witness
+from impls.words import number_of
 
 MIB = 1 << 20
 DEFAULT_MIB = 25
@@ -52,7 +53,7 @@ def test_buckets_hold_25_mb_unless_told_otherwise(subject: Subject, judge: Judge
     sizes, takes_cap = _sizes(subject, None)
     if not takes_cap and set(sizes) <= {LAYER_BYTES, sum(sizes)}:
         judge.not_provided(
-            f"the wrapper has no buckets: it takes no size for them and reduces in {len(sizes)} operations"
+            f"the wrapper has no buckets: it takes no size for them and reduces in {number_of(len(sizes), 'operation')}"
         )
     _judge(judge, sizes, DEFAULT_MIB * MIB)
 

@@ -8,6 +8,7 @@ from conformance.checks import Judge, Subject, claim
 from conformance.pipeline.judged import Asked, returned
 from conformance.verdict import Witness
 from impls.reference.pipeline.actions import Schedule
+from impls.words import number_of
 
 SIZES = {"dualpipe": [(2, 4), (4, 8), (6, 12)]}
 OTHERS = [(1, 2), (2, 4), (3, 6), (4, 8)]
@@ -34,8 +35,9 @@ def _judge_copies(subject: Subject, judge: Judge, name: str, copies: int) -> Non
         expected=f"{copies} over the pipeline group",
         observed=str(over_group),
         witness=Witness.SIMULATION,
-        message=f"{asked}: the model is held {over_group} time(s) over the group's {asked.num_ranks} ranks. By device: "
-        f"{per_device} of the {asked.num_stages} stages on each rank",
+        message=f"{asked}: the model is held {over_group} time(s) over the group's "
+        f"{number_of(asked.num_ranks, 'rank')}. By device: "
+        f"{per_device} of the {number_of(asked.num_stages, 'stage')} on each rank",
         examples=len(sizes),
     )
 
@@ -43,9 +45,9 @@ def _judge_copies(subject: Subject, judge: Judge, name: str, copies: int) -> Non
 def _judge_stages(judge: Judge, asked: Asked, holders: list[list[int]], copies: int) -> None:
     if len(holders) != asked.num_stages:
         judge.violated(
-            f"{asked}: expected {asked.num_stages} stages, got {len(holders)}",
-            expected=f"{asked.num_stages} stages",
-            observed=f"{len(holders)} stages",
+            f"{asked}: expected {number_of(asked.num_stages, 'stage')}, got {len(holders)}",
+            expected=f"{number_of(asked.num_stages, 'stage')}",
+            observed=f"{number_of(len(holders), 'stage')}",
             witness=Witness.SIMULATION,
         )
     for stage, ranks in enumerate(holders):

@@ -6,13 +6,15 @@ import itertools
 from collections.abc import Sequence
 from fractions import Fraction
 
+from impls.words import number_of
+
 Stages = Sequence[Sequence[int]]  # for each stage the numbers of its layers
 
 
 def fault_in(stages: Stages, num_layers: int, num_stages: int) -> str:
     """Why these are not contiguous disjoint stages of all layers, in order and none empty; empty where they are."""
     if len(stages) != num_stages:
-        return f"{len(stages)} stages instead of {num_stages}"
+        return f"{number_of(len(stages), 'stage')} instead of {num_stages}"
     seen: dict[int, int] = {}
     for number, layers in enumerate(stages):
         if not layers:

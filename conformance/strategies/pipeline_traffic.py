@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from fixtures.world.outcome import Operation
 from impls.reference.pipeline.placement import Placement
+from impls.words import number_of
 
 NOTE_BYTES = 2048
 _SILENT = frozenset({"barrier", "new_group", "recv", "unseen"})  # a receive is another rank's send
@@ -142,7 +143,8 @@ def _crossing_fault(step: Step, plan: Plan, pair: Pair, count: int) -> str:
     ):
         return ""
     return (
-        f"rank {pair[0]} sends rank {pair[1]} {found:,} bytes in {len(operations)} messages, where {count} activations "
+        f"rank {pair[0]} sends rank {pair[1]} {found:,} bytes in {number_of(len(operations), 'message')}, where "
+        f"{count} activations "
         f"or gradients of {plan.activation_bytes:,} bytes pass between their stages"
     )
 

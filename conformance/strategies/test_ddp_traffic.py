@@ -19,6 +19,7 @@ from conformance.verdict import Witness
 from fixtures.witness.clock import backward_overlap
 from fixtures.witness.compare import agreement, in_window, reconcile
 from fixtures.world.outcome import Outcome, Outcomes
+from impls.words import number_of
 
 STEPS = 3  # torch lays its buckets out anew in the second
 WRAPPED = ["DataParallel|average_gradients"]
@@ -45,7 +46,7 @@ def _judge_traffic(judge: Judge, outcomes: Outcomes, world_size: int) -> None:
     step = steps_of(outcomes[0])[-1]
     judge.holds(
         expected=f"{outcomes[0].value['gradient_bytes']:,}",
-        observed=f"{step.bytes_of(*step.kinds):,} in {len(step.gradients)} operations: {_told(step)}",
+        observed=f"{step.bytes_of(*step.kinds):,} in {number_of(len(step.gradients), 'operation')}: {_told(step)}",
         witness=Witness.TRACE,
         unit="bytes",
         message=f"gradient traffic of a step; beside it {_extras(outcomes)}",
@@ -110,7 +111,8 @@ def test_nothing_travels_inside_no_sync_and_one_reduction_follows(
         early = [op for op in inside_no_sync(outcome) if not is_note(op, outcome)]
         if early:
             judge.violated(
-                f"rank {outcome.rank} issued {len(early)} operations inside no_sync(), the first at {early[0].where}",
+                f"rank {outcome.rank} issued {number_of(len(early), 'operation')} inside no_sync(), the first at "
+                f"{early[0].where}",
                 expected="no operation inside no_sync()",
                 observed=f"{early[0].kind} of {early[0].num_bytes:,} bytes",
                 witness=Witness.TRACE,
@@ -188,14 +190,14 @@ def _launched_in_backward(judge: Judge, outcome: Outcome, step: Step) -> int:
         judge.violated(
             f"rank {outcome.rank} issued its first {first.kind} ({first.where}) after the last gradient of backward",
             expected="the first all-reduce before the last gradient",
-            observed=f"all {len(step.gradients)} operations after it",
+            observed=f"all {number_of(len(step.gradients), 'operation')} after it",
             witness=Witness.TRACE,
         )
     if all(blocked(op, step.marks) for op in early):
         judge.violated(
             f"rank {outcome.rank} waits for each {first.kind} ({first.where}) in backward: nothing overlaps",
             expected="computation between the issue of an all-reduce and the wait for it",
-            observed=f"{len(early)} operations that block at once",
+            observed=f"{number_of(len(early), 'operation')} that block at once",
             witness=Witness.TRACE,
         )
     return len(early)

@@ -13,6 +13,7 @@ from conformance.pipeline.judged import Asked, returned
 from conformance.strategies import cut_programs
 from conformance.strategies.cuts import fault_in, told
 from conformance.verdict import Witness
+from impls.words import number_of
 
 Case = tuple[list[Any], int]
 ALIKE = [(5, 3), (8, 4), (10, 4), (7, 2), (4, 4), (3, 1)]  # layers, stages
@@ -37,7 +38,7 @@ SCHEDULES = {  # name in the contract, as it is asked for where it is executed
 
 def _judge_cut(subject: Subject, judge: Judge, costs: list[Any], num_stages: int) -> None:
     (stages,) = subject.run(cut_programs.cut, 1, costs, num_stages, bare=True, trace=False).values
-    where = f"{len(costs)} layers of costs {costs} on {num_stages} stages"
+    where = f"{number_of(len(costs), 'layer')} of costs {costs} on {number_of(num_stages, 'stage')}"
     if fault := fault_in(stages, len(costs), num_stages):
         judge.violated(
             f"{where}: {fault}",
@@ -83,7 +84,7 @@ def test_what_cannot_be_cut_is_refused(subject: Subject, judge: Judge) -> None:
     cases: list[Case] = [([1, 1], 3), ([], 1), ([1, -1, 1], 2), ([3, 4, 5, -0.5], 1)]
     (found,) = subject.run(cut_programs.refused, 1, cases, bare=True, trace=False).values
     for (costs, num_stages), answer in zip(cases, found, strict=True):
-        judge.expect(answer, True, message=f"ValueError for costs {costs} on {num_stages} stages")
+        judge.expect(answer, True, message=f"ValueError for costs {costs} on {number_of(num_stages, 'stage')}")
 
 
 @claim("strategies.pipeline.partition", provides=["|".join(SCHEDULES)], tier="contract")

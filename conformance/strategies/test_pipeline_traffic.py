@@ -11,6 +11,7 @@ from conformance.strategies.pipeline_traffic import Plan, Step, extras, fault_in
 from conformance.verdict import Witness
 from fixtures.witness.compare import in_window, reconcile
 from fixtures.world.outcome import Outcomes
+from impls.words import number_of
 
 STEPS = 2
 WIDTH, ROWS = 132, 48  # an activation of 25 KiB, a weight of 68: no part of one is taken for the other, or for a note
@@ -67,7 +68,8 @@ def _judge_traffic(judge: Judge, outcomes: Outcomes, schedule: str) -> None:
         observed=_told(step),
         witness=Witness.TRACE,
         unit="bytes",
-        message=f"{plan.num_microbatches} microbatches under {schedule}; beside them {len(step.notes)} notes of "
+        message=f"{number_of(plan.num_microbatches, 'microbatch')} under {schedule}; beside them "
+        f"{number_of(len(step.notes), 'note')} of "
         f"{sum(op.num_bytes for op in step.notes):,} bytes"
         + (f", and up to {on_top:,} bytes on a rank to add up gradients of copies" if on_top else ""),
         examples=STEPS * num_ranks,

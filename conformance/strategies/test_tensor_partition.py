@@ -17,6 +17,7 @@ from conformance.strategies.tensor_shards import Shard, held
 from conformance.verdict import Tier, Witness
 from fixtures import blocks
 from fixtures.world.outcome import Outcome
+from impls.words import number_of
 
 LAID_OUT_BY_SUITE = "{} is a function of tensors: the shards are the suite's, and say nothing about it"
 OTHER_BYTES = 16 << 10  # generator states, indices: less than half of the smallest matrix that is weighed
@@ -99,7 +100,7 @@ def _fault(name: str, whole: Tensor, ranks: Sequence[dict[int, list[int]]]) -> s
     """What is wrong with the shards of one parameter; empty when nothing is."""
     dims = {dim for places in ranks for dim in places}
     if len(dims) != 1:
-        return f"cut along {len(dims)} dimensions" if dims else "no rank has any of it"
+        return f"cut along {number_of(len(dims), 'dimension')}" if dims else "no rank has any of it"
     (dim,) = dims
     size = whole.shape[dim]
     for rank, places in enumerate(ranks):
@@ -169,7 +170,7 @@ def test_shards_take_one_nth_and_the_rest_stays_whole(
         observed=", ".join(f"{held_bytes[part]:,} {part}" for part in ("parameters", "gradients", "optimizer")),
         witness=Witness.MEMORY,
         unit="bytes",
-        message=f"whole on each of {world_size} ranks: {', '.join(bytes_.stays) or 'nothing'}; "
+        message=f"whole on each of {number_of(world_size, 'rank')}: {', '.join(bytes_.stays) or 'nothing'}; "
         f"beside its state it keeps {held_bytes['other']:,} bytes",
         examples=world_size,
     )

@@ -18,6 +18,7 @@ from conformance.verdict import Witness
 from fixtures import models
 from fixtures.world.outcome import Outcomes
 from fixtures.world.per_rank import PerRank
+from impls.words import number_of
 
 WRAPPED = ["DataParallel|average_gradients"]
 BATCH, STEPS = 2, 3
@@ -46,7 +47,7 @@ def test_replicas_that_begin_apart_are_made_equal_and_stay_so(
         (name, expect.ranks_agree([report["trained"][name] for report in reports], what=name))
         for name in reports[0]["trained"]
     ]
-    judge_all(judge, trained, f"parameters of the {model} model after {len(data)} steps, rank by rank")
+    judge_all(judge, trained, f"parameters of the {model} model after {number_of(len(data), 'step')}, rank by rank")
 
 
 # -- shared-shuffle-seed -----------------------------------------------------------------------------------------------
@@ -60,7 +61,7 @@ def _judge_partition(judge: Judge, by_rank: Sequence[Sequence[Sequence[int]]], w
         if len(union) < sum(map(len, parts)) or len(union) != world_size * BATCH or union & seen:
             judge.violated(
                 f"{what}, step {step}: the ranks do not read {world_size * BATCH} samples of their own",
-                expected=f"{world_size} parts of {BATCH} rows each, none of them read before",
+                expected=f"{world_size} parts of {number_of(BATCH, 'row')} each, none of them read before",
                 observed=", ".join(f"rank {rank}: {list(part)}" for rank, part in enumerate(parts)),
             )
         seen |= union
@@ -223,7 +224,7 @@ def _judge_moved_once(judge: Judge, outcomes: Outcomes, world_size: int) -> None
             judge.violated(
                 f"rank {outcome.rank} reduces before the last microbatch: {early[0].kind} at {early[0].where}",
                 expected="nothing before the last microbatch",
-                observed=f"{moved:,} in {len(early)} operations",
+                observed=f"{moved:,} in {number_of(len(early), 'operation')}",
                 witness=Witness.TRACE,
                 unit="bytes",
                 outcomes=outcomes,
@@ -232,7 +233,7 @@ def _judge_moved_once(judge: Judge, outcomes: Outcomes, world_size: int) -> None
             judge.violated(
                 f"rank {outcome.rank}, last microbatch: {fault}",
                 expected=f"one reduction of {wanted:,}",
-                observed=f"{step.bytes_of(*step.kinds):,} in {len(step.gradients)} operations",
+                observed=f"{step.bytes_of(*step.kinds):,} in {number_of(len(step.gradients), 'operation')}",
                 witness=Witness.TRACE,
                 unit="bytes",
                 outcomes=outcomes,
@@ -272,12 +273,15 @@ def test_one_learning_rate_does_for_any_number_of_ranks(subject: Subject, judge:
         data = single.own(_dealt(steps, world_size), world_size)
         reports = subject.run(programs.train_equal, world_size, data, scale=float(GLOBAL_ROWS)).values
         found = [(f"rank {rank}", expect.same(report, alone)) for rank, report in enumerate(reports)]
-        judge_all(judge, found, f"parameters after two steps at one rate on {world_size} ranks, against one rank")
+        judge_all(
+            judge, found, f"parameters after two steps at one rate on {number_of(world_size, 'rank')}, against one rank"
+        )
     judge.holds(
         expected="the same steps",
         observed=f"the same steps, up to {moved:g} long",
         witness=Witness.VALUE,
-        message=f"SGD on the same {GLOBAL_ROWS} rows in equal parts, on {', '.join(map(str, RANK_COUNTS))} ranks",
+        message=f"SGD on the same {number_of(GLOBAL_ROWS, 'row')} in equal parts, on "
+        f"{', '.join(map(str, RANK_COUNTS))} ranks",
     )
 
 

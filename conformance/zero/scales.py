@@ -17,6 +17,7 @@ from conformance.zero.expected_memory import ANY_RULE, SHARDED, Model, Widths, o
 from conformance.zero.held_memory import Finding, Held
 from fixtures.world.outcome import Ending
 from impls.layered import LINEAR_ONLY
+from impls.words import number_of
 
 Shape = tuple[int, ...]
 Layers = tuple[tuple[Shape, ...], ...]
@@ -43,7 +44,7 @@ class Case:
 
     def __repr__(self) -> str:
         layers = [[list(shape) for shape in layer] for layer in self.layers]
-        return f"<{self.world_size} ranks, layers with parameters {layers}, {self.rule}>"
+        return f"<{number_of(self.world_size, 'rank')}, layers with parameters {layers}, {self.rule}>"
 
 
 @st.composite

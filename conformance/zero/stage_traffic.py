@@ -25,6 +25,7 @@ from conformance.zero.traffic_programs import (
     STEP_END,
 )
 from fixtures.world.outcome import Mark, Operation, Outcome
+from impls.words import number_of
 
 NOTES_SHARE = Fraction(1, 100)  # of T: what all notes of a pass may add up to
 GATHERS = frozenset({"all_gather", "broadcast"})
@@ -169,7 +170,7 @@ def num_reductions(step: Step, sizes: Sizes) -> int:
 
 
 def _times(micro: int) -> str:
-    return "2" if micro == 1 else f"from 2 to {micro + 1} for {micro} microbatches"
+    return "2" if micro == 1 else f"from 2 to {micro + 1} for {number_of(micro, 'microbatch')}"
 
 
 def _too_many_notes(operations: Sequence[Operation], sizes: Sizes) -> str:

@@ -24,6 +24,7 @@ from conformance.zero.stage_traffic import (
 )
 from conformance.zero.wire import judge_wire
 from fixtures.world.outcome import Outcome, Outcomes
+from impls.words import number_of
 
 STEPS = 3
 LAYERS = 12  # equal ones, so that 2, 3 and 4 owners of whole parameters have as much each
@@ -148,7 +149,7 @@ def _often(times: int, micro: int) -> str:
     if micro == 1:
         return "once"
     kept = ", so that full gradients are kept between them" if times < micro else ""
-    return f"{times} times for {micro} microbatches{kept}"
+    return f"{times} times for {number_of(micro, 'microbatch')}{kept}"
 
 
 def _judge_way_back(judge: Judge, outcomes: Outcomes, sizes: Sizes) -> None:

@@ -18,6 +18,7 @@ FAULTS = [
     ("exception_on_one_rank.py", "exception", [1], "# the fault", "exception-on-one-rank"),
     ("mismatched_order.py", "mismatch", [1], "torch.zeros(4)", "order-of-a-set"),
     ("missing_broadcast.py", "divergence", [], "optimizer.step()", "missing-broadcast"),
+    ("zero1_by_hand.py", "divergence", [0], "optimizer.step()", "unused-parameter-deadlock"),
     ("bypassed_wrapper.py", "divergence", [1], "optimizer.step()", "wrapper-bypassed"),
     ("sub_group.py", "hang", [2], "dist.barrier()", "subgroup-on-some-ranks"),
     ("sub_group_of_members.py", "hang", [0, 1], "# the fault", "subgroup-on-some-ranks"),
@@ -59,6 +60,13 @@ def test_a_fault_is_told_with_rank_line_and_entry(
     assert run.first["where"] == line_of(script, text), run.told
     assert run.first["entries"][:1] == ([entry] if entry else []), run.told
     assert run.first["sentence"].split()[-1] in run.told
+
+
+def test_a_circle_of_messages_is_told_with_the_lines_of_all_its_ranks(once: Once) -> None:
+    run = once("sends_in_a_circle.py")
+    lines = [line_of("sends_in_a_circle.py", text) for text in ("# to the first", "# to the next")]
+    assert (run.first["kind"], run.first["ranks"], run.first["where"]) == ("hang", [0, 1, 2], ", ".join(lines))
+    assert run.first["entries"][0] == "pipeline-send-send"
 
 
 def test_the_group_that_others_left_out_is_told(once: Once) -> None:

@@ -57,7 +57,7 @@ def test_ranks_that_train_like_one_process_have_no_fault() -> None:
 def test_each_fault_is_told() -> None:
     sound = _rank(0)
     for changes, told in (
-        ({"group_size": 1}, "rank 0 trained in a group of 1 ranks, not 2"),
+        ({"group_size": 1}, "rank 0 trained in a group of 1 rank, not 2"),
         ({"backend": "mpi"}, "rank 0's group runs on mpi, not gloo"),
         ({"rows": sound.rows[:3], "points": sound.points[:4]}, "rank 0 made 3 optimizer steps, not 4"),
         ({"rows": [[0, 1], *sound.rows[1:]]}, "rank 0 read 2 rows in step 1, not 3"),

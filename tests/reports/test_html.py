@@ -8,6 +8,7 @@ import pytest
 
 from conformance.ledger import Ledger
 from conformance.verdict import RankReport, Text, Verdict
+from fixtures.world.outcome import Ending
 from reports import build, html, pack, plot
 from reports.axes import Kind
 from tests.reports import sample
@@ -221,3 +222,24 @@ def test_an_endless_first_line_is_no_headline() -> None:
 def test_what_was_lost_is_told_at_the_top() -> None:
     lost = sample.result("loop.same-init", "mine", Verdict.LOST, case="n=9")
     assert "2 cases were lost" in html.render(build.build(sample.record(extra=(lost,))))
+
+
+@pytest.mark.parametrize("ending", list(Ending))
+def test_how_a_rank_ended_is_told_in_both_languages(ending: Ending) -> None:
+    ranks = (RankReport(rank=0, ending=ending.value, detail="", output=""),)
+    report = build.build(
+        sample.record(extra=(sample.result("loop.mean", "mine", Verdict.CRASHES, case="odd", ranks=ranks),))
+    )
+    shown = whole(html.render(report))
+    assert f">{html.messages()['en'][f'ending.{ending}']}<" in shown
+    assert f'data-t="ending.{ending}"' in shown
+
+
+@pytest.mark.parametrize(
+    ("seconds", "en", "fa"),
+    [(0.0351, "35 ms", "۳۵ میلی‌ثانیه"), (1.25, "1.2 s", "۱٫۲ ثانیه"), (125.0, "2 min 5 s", "۲ دقیقه و ۵ ثانیه")],
+)
+def test_a_duration_is_told_in_both_languages(seconds: float, en: str, fa: str) -> None:
+    told = html.environment().filters["seconds"](seconds)
+    assert f">{en}<" in told
+    assert f">{fa}<" in told

@@ -10,7 +10,7 @@ import pytest
 
 from conformance.verdict import Verdict
 from reports import build, html, tables_html
-from reports.compare import Kind, compare
+from reports.compare import Kind, _surroundings, compare
 from reports.merge import merge
 from tests.reports import sample
 from tests.reports.test_html import LOADING
@@ -102,3 +102,20 @@ def test_both_languages_have_the_same_texts_with_the_same_names() -> None:
     assert english.keys() == persian.keys()
     for key, text in english.items():
         assert set(re.findall(r"{(\w+)}", text)) == set(re.findall(r"{(\w+)}", persian[key])), key
+
+
+def test_why_two_reports_cannot_be_compared_is_told_in_both_languages() -> None:
+    old, new = (build.build(sample.record()) for _ in range(2))
+    new["impls"] = [{**info, "name": f"other-{info['name']}"} for info in new["impls"]]
+    new["results"] = [{**result, "impl": f"other-{result['impl']}"} for result in new["results"]]
+    text = Page(tables_html.compared(compare(old, new))).text
+    assert "they have no implementation in common" in text
+    assert "پیاده‌سازی مشترکی ندارند" in text
+
+
+def test_what_surrounds_a_run_has_a_name_in_both_languages() -> None:
+    old, new = (build.build(sample.record()) for _ in range(2))
+    new["environment"] = {**new["environment"], "torch": "3.0", "cpus": 99}
+    text = Page(tables_html.compared(compare(old, new))).text
+    assert "پردازنده‌ها" in text
+    assert {f"around.{name}" for name in _surroundings(new)} - tables_html.words("fa").keys() == set()

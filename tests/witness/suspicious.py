@@ -14,10 +14,25 @@ from pathlib import Path
 
 import torch.distributed as dist
 
-from tests.witness.suspicious_programs import messages, other_waits, unequal_parts, unlike_ranks
+from tests.witness.suspicious_programs import (
+    messages,
+    other_waits,
+    partial_updates,
+    unequal_parts,
+    unlike_ranks,
+)
 from tests.witness.suspicious_programs.entering import PROGRAMS
 
-__all__ = ["PROGRAMS", "messages", "names_for", "other_waits", "run_named", "unequal_parts", "unlike_ranks"]
+__all__ = [
+    "PROGRAMS",
+    "messages",
+    "names_for",
+    "other_waits",
+    "partial_updates",
+    "run_named",
+    "unequal_parts",
+    "unlike_ranks",
+]
 
 
 def run_named(name: str, rank: int, world_size: int, folder: Path) -> None:

@@ -18,6 +18,7 @@ from impls.reference.advisor.request import Request, request
 from impls.reference.advisor.schedules import HEAVY, HIDE, schedule_for
 from impls.reference.memory import Stage
 from impls.reference.network.steps import boundary_s, compute_s
+from impls.words import number_of
 
 NEARLY = 1.25  # times as long as the quickest: not worth a more complicated layout
 NAMES = {"ddp": "DDP", "1": "ZeRO-1", "2": "ZeRO-2", "3": "FSDP (ZeRO-3)"}
@@ -145,11 +146,12 @@ def _reasons(wanted: Request, chosen: Option, replicas: Sequence[Option], schedu
     if layout.tp > 1:
         inside = layout.tp <= wanted.cluster.ranks_per_node
         where = "all inside a node" if inside else "across nodes, since nothing else fits"
-        yield f"tensor parallelism over {layout.tp} ranks, {where}: nothing hides its all-reduces"
+        yield f"tensor parallelism over {number_of(layout.tp, 'rank')}, {where}: nothing hides its all-reduces"
     if layout.pp > 1:
         sends, computes = boundary_s(wanted.work, layout, wanted.cluster), compute_s(wanted.work, layout)
         yield (
-            f"{layout.pp} stages: for each microbatch a boundary takes {sends * 1e3:.3g} ms, a stage computes "
+            f"{number_of(layout.pp, 'stage')}: for each microbatch a boundary takes {sends * 1e3:.3g} ms, a stage "
+            "computes "
             f"{computes * 1e3:.3g} ms"
         )
         yield f"schedule {schedule}: {why}"

@@ -8,6 +8,7 @@ import math
 from impls.reference.network.links import Cluster, Link
 from impls.reference.network.presets import PRESETS
 from impls.reference.network.steps import Workload
+from impls.words import number_of
 
 # Korthikanti et al. 2022 (2205.05198), section 4: what a transformer layer keeps for backward in 16 bits, and with full
 # checkpointing; in bytes per token and unit of width, without the attention matrix (section 5 recomputes it).
@@ -58,7 +59,7 @@ def request(
         raise ValueError(f"all_to_all_share is {all_to_all_share!r}; give a share of computation time, 0 if dense")
     if world_size > ranks_per_node and world_size % ranks_per_node:
         raise ValueError(
-            f"{world_size} devices do not fill nodes of {ranks_per_node}; give whole nodes, such as "
+            f"{number_of(world_size, 'device')} do not fill nodes of {ranks_per_node}; give whole nodes, such as "
             f"{math.ceil(world_size / ranks_per_node) * ranks_per_node} devices"
         )
     width = hidden or round(math.sqrt(num_parameters / TRANSFORMER / num_layers))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from impls.reference.advisor.layouts import Option
 from impls.reference.advisor.request import Request
+from impls.words import number_of
 
 HEAVY = 0.5  # of computation time: comparable to it
 LIGHT = 0.05  # below that nothing is worth hiding
@@ -31,5 +32,5 @@ def schedule_for(wanted: Request, chosen: Option) -> tuple[str, str]:
     if microbatches >= 2 * pp - 1:
         return "zbv", "no all-to-all to hide: the smallest bubble with one copy"
     if microbatches >= pp:
-        return "zb_h1", f"{microbatches} microbatches are too few for ZBV on {pp} ranks"
-    return "one_f_one_b", f"{microbatches} microbatches are fewer than the {pp} stages"
+        return "zb_h1", f"{number_of(microbatches, 'microbatch')} are too few for ZBV on {number_of(pp, 'rank')}"
+    return "one_f_one_b", f"{number_of(microbatches, 'microbatch')} are fewer than the {number_of(pp, 'stage')}"

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from impls.reference.pipeline.actions import Ints, Kind, Schedule
 from impls.reference.pipeline.rows import NONE
+from impls.words import number_of
 
 Number = int | Fraction | float
 PerStage = Number | Sequence[Number]  # one figure for all stages, or one for each
@@ -114,7 +115,9 @@ def _each(costs: Costs, name: str, count: int) -> list[Any]:
     given = getattr(costs, name)
     figures = list(given) if isinstance(given, Sequence | np.ndarray) else [given] * count
     if len(figures) != count:
-        raise ValueError(f"{name} has {len(figures)} costs for {count} stages: give one for each stage, or one for all")
+        raise ValueError(
+            f"{name} has {len(figures)} costs for {number_of(count, 'stage')}: give one for each stage, or one for all"
+        )
     for figure in figures:
         if not 0 <= figure < math.inf:
             raise ValueError(f"{name} = {figure}: a cost is a finite number of at least 0")

@@ -21,6 +21,7 @@ from impls.reference.pipeline.names import named
 from impls.reference.pipeline.post import Post, made, needed
 from impls.reference.pipeline.shared_gradients import Copies, SharedGradients
 from impls.reference.pipeline.split import backward, backward_input, edges
+from impls.words import number_of
 
 LossFunction = Callable[[Any, Any], Tensor]
 
@@ -220,7 +221,8 @@ def _check(schedule: Schedule, rank: int, world_size: int, modules: Sequence[nn.
     here = (world_size, num_microbatches)
     if (schedule.num_ranks, schedule.num_microbatches) != here:
         raise ValueError(
-            f"{schedule.name} is for {schedule.num_ranks} ranks and {schedule.num_microbatches} microbatches; "
+            f"{schedule.name} is for {number_of(schedule.num_ranks, 'rank')} and "
+            f"{number_of(schedule.num_microbatches, 'microbatch')}; "
             f"there are {here[0]} and {here[1]}"
         )
     if len(modules) != len(schedule.stages_of(rank)):

@@ -12,6 +12,7 @@ from fractions import Fraction
 
 from impls.reference.pipeline.actions import Action, Schedule
 from impls.reference.pipeline.simulate import Timeline
+from impls.words import number_of
 
 Place = tuple[int, int]  # a rank, and a position in its list
 _RANKS, _POSITIONS = 16, 20  # as many are shown of a larger schedule
@@ -70,7 +71,8 @@ def _heading(timeline: Timeline) -> str:
     schedule, idle = timeline.schedule, timeline.bubble()
     low, high = float(min(idle)), float(max(idle))
     return (
-        f"{schedule.name}: {schedule.num_ranks} ranks, {schedule.num_microbatches} microbatches, makespan "
+        f"{schedule.name}: {number_of(schedule.num_ranks, 'rank')}, "
+        f"{number_of(schedule.num_microbatches, 'microbatch')}, makespan "
         f"{float(timeline.makespan):g}; idle {low:g}{'' if low == high else f' to {high:g}'} per rank, "
         f"{float(timeline.bubble_share()):.1%} of the total time"
     )
@@ -118,4 +120,4 @@ def _title(rank: int, ranks: range) -> str:
 
 
 def _left_out(ranks: range, count: int) -> list[str]:
-    return [] if len(ranks) == count else [f"({count - len(ranks)} more of {count} ranks)"]
+    return [] if len(ranks) == count else [f"({count - len(ranks)} more of {number_of(count, 'rank')})"]

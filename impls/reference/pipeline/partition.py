@@ -16,6 +16,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 from numbers import Real
 
+from impls.words import number_of
+
 
 def partition(costs: Sequence[float | Fraction], num_stages: int) -> list[slice]:
     """The layers of each stage, in order: ``layers[found[0]]`` are those of the first. None is empty.
@@ -24,7 +26,10 @@ def partition(costs: Sequence[float | Fraction], num_stages: int) -> list[slice]
     costs, and unless there are at least as many layers as stages.
     """
     if not 1 <= num_stages <= len(costs):
-        raise ValueError(f"{len(costs)} layers cannot be cut into {num_stages} stages of at least one layer each")
+        raise ValueError(
+            f"{number_of(len(costs), 'layer')} cannot be cut into {number_of(num_stages, 'stage')} of at least "
+            "one layer each"
+        )
     whole = _as_integers(costs)
     sums = [0, *itertools.accumulate(whole)]
     cuts = _most_even(sums, num_stages, _least_limit(whole, num_stages))

@@ -17,6 +17,7 @@ import numpy as np
 from impls.reference.pipeline.actions import Kind, Numbering, Schedule
 from impls.reference.pipeline.placement import one_stage_each, round_robin
 from impls.reference.pipeline.rows import Row, alternate, join
+from impls.words import number_of
 
 
 def gpipe(num_stages: int, num_microbatches: int) -> Schedule:
@@ -94,4 +95,7 @@ def require(
     """ValueError with the schedule's `rule`, unless the sizes are `legal` and there is at least one of each."""
     whole = isinstance(num_ranks, Integral) and isinstance(num_microbatches, Integral)
     if not (legal and whole and num_ranks >= 1 and num_microbatches >= 1):
-        raise ValueError(f"{name} needs {rule}; got N = {num_ranks} ranks and M = {num_microbatches} microbatches")
+        raise ValueError(
+            f"{name} needs {rule}; got N = {number_of(num_ranks, 'rank')} and M = "
+            f"{number_of(num_microbatches, 'microbatch')}"
+        )

@@ -14,6 +14,7 @@ from impls.reference.pipeline.actions import Action, Ints, Schedule
 from impls.reference.pipeline.costs import Array, Costs, Number, Scaled, scaled
 from impls.reference.pipeline.links import Links
 from impls.reference.pipeline.waves import Walk, walk
+from impls.words import number_of
 
 
 class ShareOf(StrEnum):
@@ -33,7 +34,8 @@ def simulate(schedule: Schedule, costs: Costs | None = None) -> Timeline:
     if (stuck := np.flatnonzero(done.reached < schedule.lengths)).size:
         rank = int(stuck[0])
         raise ValueError(
-            f"{schedule.name} cannot be worked off: {stuck.size} of {schedule.num_ranks} ranks wait for ever, "
+            f"{schedule.name} cannot be worked off: {stuck.size} of {number_of(schedule.num_ranks, 'rank')} wait "
+            "for ever, "
             f"rank {rank} with {schedule[rank][int(done.reached[rank])]}; validate(schedule) shows what for"
         )
     return Timeline(schedule=schedule, figures=figures, links=links, done=done)
