@@ -42,6 +42,14 @@ HINTS = {
         "پیش از آن فراخوانی دیگری دارد.",
     ),
 }
+NO_GRADIENT = Text(  # in front of the hint of a crash over None
+    en="None came where a tensor is wanted. If the line is about .grad: a parameter that took no part in this step has "
+    "none, on this rank or on all. Where another rank has one, zeros go in its place, in the same order on all ranks; "
+    "where no rank has one, leave it alone.",
+    fa="به جای تنسور None رسیده است. اگر آن خط دربارهٔ .grad است: پارامتری که در این گام به کار نرفته، در این رتبه یا "
+    "در همهٔ رتبه‌ها، گرادیان ندارد. اگر رتبهٔ دیگری گرادیان دارد به جایش صفر بفرستید، با یک ترتیب در همهٔ رتبه‌ها؛ و اگر "
+    "هیچ رتبه‌ای ندارد رهایش کنید.",
+)
 FIX_THE_IMPORT = Text(
     en="Make it importable first: nothing of it was examined.",
     fa="نخست کاری کنید که import شود: هیچ چیز آن بررسی نشده است.",
@@ -210,6 +218,8 @@ def _with_hint(
     hint = FIX_THE_IMPORT if result.impl in unloaded else HINTS.get(result.verdict, own)
     if result.verdict is Verdict.VIOLATED and (sign := named.get((result.impl, result.claim))) is not None:
         hint = Text(en=f"{sign.en} {hint.en}", fa=f"{sign.fa} {hint.fa}")
+    if result.verdict is Verdict.CRASHES and result.impl not in unloaded and "NoneType" in result.message:
+        hint = Text(en=f"{NO_GRADIENT.en} {hint.en}", fa=f"{NO_GRADIENT.fa} {hint.fa}")
     return dataclasses.replace(result, hint=hint)
 
 

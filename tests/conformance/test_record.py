@@ -155,3 +155,16 @@ def test_later_result_of_a_check_overrules_the_earlier(tmp_path):
         kept.result("a-core", result, world_sizes=set(), story=None)
     kept.close()
     assert journal.gather(tmp_path).results["a-core"].verdict is Verdict.SUITE_ERROR
+
+
+def test_a_crash_over_none_is_told_of_gradients_that_are_not_there() -> None:
+    gathered = _gathered(("a", Tier.CORE, Verdict.CRASHES), ("d", Tier.CORE, Verdict.CRASHES))
+    first, _ = gathered.results
+    said = "rank 0 raised TypeError at x.py:3 in step: Expected parameter `tensor`, but got <class 'NoneType'>"
+    gathered.results[first] = dataclasses.replace(gathered.results[first], message=said)
+    _, by_claim = _assembled(gathered)
+    usual = record.HINTS[Verdict.CRASHES]
+    assert by_claim["a"].hint == Text(
+        en=f"{record.NO_GRADIENT.en} {usual.en}", fa=f"{record.NO_GRADIENT.fa} {usual.fa}"
+    )
+    assert by_claim["d"].hint == usual
