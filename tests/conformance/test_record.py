@@ -155,3 +155,27 @@ def test_later_result_of_a_check_overrules_the_earlier(tmp_path):
         kept.result("a-core", result, world_sizes=set(), story=None)
     kept.close()
     assert journal.gather(tmp_path).results["a-core"].verdict is Verdict.SUITE_ERROR
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (
+            "Expected parameter `tensor` of type torch.Tensor\n  but got <class 'NoneType'> instead.",
+            "A gradient is None",
+        ),
+        ("Global rank 0 is not part of group <TracedGroup object at 0x7f>", "dist.get_global_rank(group, 0)"),
+    ],
+)
+def test_a_crash_is_told_by_the_words_of_its_exception_before_the_usual_hint(said: str, told: str) -> None:
+    gathered = _gathered(("a", Tier.CORE, Verdict.CRASHES), ("d", Tier.CORE, Verdict.CRASHES))
+    first, _ = gathered.results
+    message = f"rank 0 raised TypeError at x.py:3 in step: {said}"
+    gathered.results[first] = dataclasses.replace(gathered.results[first], message=message)
+    _, by_claim = _assembled(gathered)
+    usual = record.HINTS[Verdict.CRASHES]
+    hint = by_claim["a"].hint
+    assert hint is not None
+    assert told in hint.en
+    assert hint.en.endswith(usual.en)
+    assert by_claim["d"].hint == usual
