@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import os
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -20,7 +19,6 @@ from conformance.verdict import Tier
 from impls.contract import ENTRIES
 
 HOME = Path(__file__).resolve().parent
-_MARKER = "scenario("  # what a file with a failure mode has
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,33 +71,6 @@ def select(items: list[pytest.Item], choice: Choice, config: pytest.Config) -> l
     kept.sort(key=lambda item: _position(item, order))
     items[:] = kept
     return dropped
-
-
-def checked_claims(home: Path = HOME) -> frozenset[str]:
-    """The claims for which there is any check at all, read from the sources: a run may collect only some."""
-    return frozenset(claim for path in home.glob("*/*.py") for claim in _named_in(path))
-
-
-def _named_in(path: Path) -> Iterator[str]:
-    """The ids in ``claim(...)`` and ``claim_id=...``: texts, or constants of the module."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    constants = _constants(tree)
-    for node in ast.walk(tree):
-        for value in _ids_in(node) if isinstance(node, ast.Call) else ():
-            found = constants.get(value.id) if isinstance(value, ast.Name) else value
-            if isinstance(found, ast.Constant) and isinstance(found.value, str):
-                yield found.value
-
-
-def _ids_in(call: ast.Call) -> list[ast.expr]:
-    called = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-    ids = [keyword.value for keyword in call.keywords if keyword.arg == "claim_id"]
-    return [*ids, *(call.args[:1] if called == "claim" else [])]
-
-
-def _constants(tree: ast.Module) -> dict[str, ast.expr]:
-    assigned = [node for node in tree.body if isinstance(node, ast.Assign)]
-    return {target.id: node.value for node in assigned for target in node.targets if isinstance(target, ast.Name)}
 
 
 def _claims_of(definition: pytest.Item) -> list[str]:
@@ -167,12 +138,6 @@ def _is_kept(item: pytest.Item, choice: Choice) -> bool:
     if scenario is None:
         return choice.scenario is None
     return choice.includes_reported and (choice.scenario is None or _is_told(str(scenario.args[0]), choice))
-
-
-def is_beside(path: Path, choice: Choice) -> bool:
-    """Whether a file of checks has no failure mode, where one is asked for. By its text: importing is slow."""
-    is_checks = path.suffix == ".py" and path.name.startswith("test_")
-    return choice.scenario is not None and is_checks and _MARKER not in path.read_text(encoding="utf-8")
 
 
 def _is_told(scenario: str | None, choice: Choice) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance import collect, mutants, record, terminal
+from conformance import collect, mutants, record, skimming, terminal
 from conformance.describing import Descriptions
 from conformance.journal import Gathered, gather
 from conformance.ledger import LedgerError
@@ -88,7 +88,7 @@ def _run(session: pytest.Session, state: State, gathered: Gathered) -> record.Ru
 
 def _unchecked(choice: Choice, claims: Mapping[str, Claim], gathered: Gathered) -> list[str]:
     """The chosen claims that no check is about."""
-    checked = collect.checked_claims() | {planned.claim for planned in gathered.planned.values()}
+    checked = skimming.checked_claims() | {planned.claim for planned in gathered.planned.values()}
     chosen = claims.keys() if choice.claims is None else choice.claims
     return [
         claim.id for claim in claims.values() if claim.id in chosen and claim.id not in checked and not claim.same_as

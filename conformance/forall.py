@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import hypothesis
 from hypothesis import HealthCheck, Phase, settings
+from hypothesis.internal.conjecture import providers
+from hypothesis.internal.constants_ast import Constants
 
 from conformance.judge import Broken
 from conformance.verdict import Evidence, Verdict
@@ -41,6 +43,13 @@ def register_profiles() -> None:
     }
     settings.register_profile(PROFILES[0], max_examples=DEFAULT_EXAMPLES, **common)
     settings.register_profile(PROFILES[1], max_examples=DEFAULT_EXAMPLES * THOROUGH_FACTOR, **common)
+    # Hypothesis draws some values from the constants in the source of every module that happens to be loaded. The same
+    # seed would draw other cases in one file than in all, and seconds go into reading hundreds of sources.
+    providers._get_local_constants = _no_constants
+
+
+def _no_constants() -> Constants:
+    return providers._local_constants  # to which nothing was added
 
 
 def examples_for(max_examples: int | None) -> int:

@@ -20,7 +20,7 @@ import hypothesis
 import hypothesis.configuration
 import pytest
 
-from conformance import collect, ending, forall, hooks, options, scenarios, terminal
+from conformance import collect, ending, forall, hooks, options, scenarios, skimming, terminal
 from conformance.checks import Broken, Description, Judge, Pool, Subject, why_missing
 from conformance.collect import CHECK
 from conformance.describing import Descriptions
@@ -118,11 +118,13 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Read no file that has nothing of what ``--scenario`` chooses, unless it was named itself."""
+    """Read no file that has nothing of what was chosen, unless it was named itself."""
     named = {config.invocation_params.dir / argument.partition("::")[0] for argument in config.args}
-    if collection_path not in named and collect.is_beside(collection_path, config.stash[STATE].choice):
-        return True
-    return None
+    choice = config.stash[STATE].choice
+    claims = choice.claims if choice.mutants is None else None
+    if collection_path in named or (claims is None and choice.scenario is None):
+        return None
+    return skimming.is_beside(collection_path, claims, is_scenario=choice.scenario is not None) or None
 
 
 @pytest.hookimpl(tryfirst=True)  # so that the implementation comes first in every node id
@@ -214,8 +216,11 @@ def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Turn how the check ended into a verdict, note it in the journal, and tell pytest in its own terms."""
-    report = yield
     check = item.stash.get(CHECK, None)
+    broken = None if call.excinfo is None else call.excinfo.value
+    if check is not None and isinstance(broken, Broken) and broken.verdict is not Verdict.SUITE_ERROR:
+        item.repr_failure = _message  # type: ignore[method-assign]  # a traceback would be made for nobody
+    report = yield
     if check is None and call.when == "call" and STORY in item.stash:
         verdict = Verdict.HOLDS if report.outcome == "passed" else Verdict.SUITE_ERROR
         item.config.stash[STATE].journal.story(item.nodeid, dataclasses.replace(item.stash[STORY], verdict=verdict))
@@ -266,6 +271,11 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Gen
         if not failed:
             del stats["failed"]
     ending.show(terminalreporter, config.stash[STATE])
+
+
+def _message(excinfo: pytest.ExceptionInfo[BaseException], style: object = None) -> str:
+    """What a card replaces; the frames in it are the suite's own, and reading their sources takes long."""
+    return str(excinfo.value)
 
 
 def _note(item: pytest.Item, ruling: Ruling, duration_s: float) -> None:

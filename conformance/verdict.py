@@ -43,13 +43,14 @@ class Verdict(StrEnum):
 
 
 # One verdict for several cases: the first of these that any case has. A case that was not provided beside one that
-# holds leaves the claim holding for what is provided; a reader is shown "1 holds, 2 not provided" then.
+# holds leaves the claim holding for what is provided; a reader is shown "1 holds, 2 not provided" then. A case that was
+# seen to be broken has broken the claim, whatever became of those that a run which was interrupted never reached.
 WORST_FIRST = (
     Verdict.SUITE_ERROR,
-    Verdict.LOST,
     Verdict.CRASHES,
     Verdict.HANGS,
     Verdict.VIOLATED,
+    Verdict.LOST,
     Verdict.BLOCKED,
     Verdict.DEVIATES,
     Verdict.REFUSES,

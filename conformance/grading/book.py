@@ -44,7 +44,12 @@ class GradeBook:
     def known(self, name: str, fingerprint: str, report: Path) -> Graded | None:
         """The grade of a hand-in, if it still counts."""
         entry = self._entries.get(name)
-        if entry is None or entry.fingerprint != fingerprint or entry.report_sha256 != sha256_of(report):
+        if (
+            entry is None
+            or not fingerprint
+            or entry.fingerprint != fingerprint
+            or entry.report_sha256 != sha256_of(report)
+        ):
             return None
         return entry
 

@@ -25,7 +25,7 @@ from typing import Any
 from conformance.grading import hand_ins
 from conformance.grading.book import GradeBook, Graded, fingerprint, sha256_of
 from conformance.grading.hand_ins import Copied, HandIn
-from conformance.grading.process import GradedProcess, Limits, Orphans
+from conformance.grading.process import GradedProcess, Launcher, Limits, Orphans
 from conformance.grading.time_limit import USED_UP
 
 TICK_S = 0.2  # between two looks at the processes
@@ -33,6 +33,8 @@ DONE, NOT_FINAL, INTERRUPTED, USAGE = 0, 1, 2, 4
 _ENDED_WELL = (0, 1, 2)  # statuses of a pytest that wrote its report
 _KEPT = ("report.html", "junit.xml", "report.md", "badge.svg", "traces", "reproduce")  # beside report.json
 _OURS = frozenset({"suite-error", "lost"})
+HAND_INS = "hand-ins"  # the folder of all that is one hand-in's: its name is not ours to choose
+_LAST = 3  # the attempt that examines nothing: its report says that there is no answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +72,7 @@ class Grading:
         self._orphans = Orphans()
         self._running: list[_Running] = []
         self._temporary = _private_folder(course.out)
+        self._launcher = Launcher([f"--rubric={course.rubric_path}"], self._temporary)
         self._num_started = 0
         self._done: dict[str, Graded] = {}
 
@@ -91,28 +94,27 @@ class Grading:
                 if (status := running.process.watch()) is not None:
                     self._running.remove(running)
                     self._take(running, status)
-            self._orphans.look([running.process.pid for running in self._running])
+            self._orphans.look([*self._launcher.pids, *(running.process.pid for running in self._running)])
             time.sleep(TICK_S)
 
     def _begin(self, hand_in: HandIn) -> None:
-        place = self._course.out / hand_in.name
-        copied = hand_ins.copy(hand_in, place / "hand-in")
+        place, copied = self._place(hand_in), self._copied(hand_in)
         known = self._book.known(hand_in.name, self._fingerprint(copied), place / "report.json")
         if known is not None:
             self._note(known, is_new=False)
             return
         (place / "report.json").unlink(missing_ok=True)
-        self._start(hand_in, copied, attempt=1, remarks=list(copied.left_out))
+        self._start(hand_in, copied, attempt=1 if copied.sha256 else _LAST, remarks=list(copied.left_out))
 
     def _start(self, hand_in: HandIn, copied: Copied, attempt: int, remarks: list[str]) -> None:
-        """The third attempt examines nothing: its report says that there is no answer."""
         course = self._course
-        limit_s = course.limits.time_s if attempt < 3 else 0.0
-        options = [f"--impl={copied.path}", f"--rubric={course.rubric_path}", f"--hypothesis-seed={course.seed}"]
+        limit_s = course.limits.time_s if attempt < _LAST else 0.0
+        where = f"{copied.path}{os.sep if copied.path.is_dir() else ''}"  # a name may end with a space
+        options = [f"--impl={where}", f"--rubric={course.rubric_path}", f"--hypothesis-seed={course.seed}"]
         options += [f"--time-limit={limit_s:g}"] if math.isfinite(limit_s) else []
         options += course.handed_on
         self._num_started += 1
-        process = GradedProcess(options, self._temporary / str(self._num_started), course.limits)
+        process = GradedProcess(options, self._temporary / str(self._num_started), course.limits, self._launcher)
         self._running.append(
             _Running(hand_in=hand_in, copied=copied, process=process, attempt=attempt, remarks=remarks)
         )
@@ -124,12 +126,11 @@ class Grading:
         if process.was_stopped:
             running.remarks.append("the run was stopped: past its time limit and not coming back")
         report = self._report_of(running, status)
-        again = running.attempt < 3 if report is None else running.attempt == 1 and _is_our_fault(report)
+        again = running.attempt < _LAST if report is None else running.attempt == 1 and _is_our_fault(report)
         if again:
             running.remarks.append(f"attempt {running.attempt} ended with status {status}; tried again")
             process.remove()
-            copied = hand_ins.copy(hand_in, self._course.out / hand_in.name / "hand-in")
-            self._start(hand_in, copied, running.attempt + 1, running.remarks)
+            self._start(hand_in, self._copied(hand_in), running.attempt + 1, running.remarks)
             return
         graded = self._keep(running, report)
         process.remove()
@@ -151,7 +152,7 @@ class Grading:
 
     def _keep(self, running: _Running, report: dict[str, Any] | None) -> Graded:
         """Move the report to its place; without any, all points of the rubric stay open."""
-        place, made = self._course.out / running.hand_in.name, running.process.report
+        place, made = self._place(running.hand_in), running.process.report
         for name in (*_KEPT, "report.json"):
             _move(made / name, place / name)
         _move(running.process.log, place / "log.txt")
@@ -162,6 +163,9 @@ class Grading:
             remarks.append("there is no report: see log.txt")
         else:
             (score,) = report["score"].values()
+            (impl,) = report["impls"]
+            if error := impl["error"].replace(f"{place / 'hand-in'}{os.sep}", ""):
+                remarks.append(f"nothing could be examined: {' '.join(error.split())}")
         return Graded(
             name=running.hand_in.name,
             fingerprint=self._fingerprint(running.copied),
@@ -176,7 +180,7 @@ class Grading:
     def _stands(self, hand_in: HandIn) -> bool:
         """Whether this run has its grade, and its report is still what it was."""
         graded = self._done.get(hand_in.name)
-        report = self._course.out / hand_in.name / "report.json"
+        report = self._place(hand_in) / "report.json"
         return graded is not None and graded.report_sha256 == sha256_of(report)
 
     def _note(self, graded: Graded, *, is_new: bool) -> None:
@@ -193,7 +197,7 @@ class Grading:
 
     def _finish(self) -> int:
         names = [hand_in.name for hand_in in self._hand_ins]
-        reports = [self._course.out / name / "report.json" for name in names if self._done[name].report_sha256]
+        reports = [self._place(each) / "report.json" for each in self._hand_ins if self._done[each.name].report_sha256]
         say("")
         status = merge(reports, self._course.out)
         loose = [name for name in names if self._done[name].open or not self._done[name].out_of]
@@ -206,12 +210,27 @@ class Grading:
         """Leave no process and no temporary file behind."""
         for running in self._running:
             running.process.kill()
+        self._launcher.close()
         limit = time.monotonic() + 2 * Orphans.GRACE_S
         while self._orphans.look([]) and time.monotonic() < limit:
             time.sleep(TICK_S)
         shutil.rmtree(self._temporary, ignore_errors=True)
 
+    def _copied(self, hand_in: HandIn) -> Copied:
+        """Made anew each time: what was examined can write."""
+        into = self._place(hand_in) / "hand-in"
+        try:
+            return hand_ins.copy(hand_in, into)
+        except OSError as error:
+            return hand_ins.nothing(into, error)
+
+    def _place(self, hand_in: HandIn) -> Path:
+        return self._course.out / HAND_INS / hand_in.name
+
     def _fingerprint(self, copied: Copied) -> str:
+        """Empty for what could not be copied: perhaps it can the next time."""
+        if not copied.sha256:
+            return ""
         course = self._course
         taken = [*course.handed_on, course.adapters_sha256]
         return fingerprint([copied.sha256, course.rubric_sha256, course.suite, course.seed, course.limits, *taken])

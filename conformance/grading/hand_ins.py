@@ -31,7 +31,7 @@ class Copied:
     """What is graded: where it lies, what it is, and what of the hand-in is not in it, a sentence each."""
 
     path: Path
-    sha256: str
+    sha256: str  # empty where nothing could be copied
     left_out: tuple[str, ...]
 
 
@@ -77,6 +77,12 @@ def copy(hand_in: HandIn, into: Path) -> Copied:
         room -= len(content)
         digest.update(f"{below}\0{hashlib.sha256(content).hexdigest()}\0".encode("utf-8", "surrogateescape"))
     return Copied(path=_heart(target), sha256=digest.hexdigest(), left_out=tuple(left_out))
+
+
+def nothing(into: Path, error: OSError) -> Copied:
+    """What stands in for a hand-in that could not be copied, with the reason."""
+    into.mkdir(parents=True, exist_ok=True)
+    return Copied(path=into, sha256="", left_out=(f"it could not be copied: {error.filename}: {error.strerror}",))
 
 
 def _files(home: Path) -> Iterator[Path]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import importlib
 
 import pytest
 from hypothesis import strategies as st
@@ -34,6 +35,17 @@ def test_same_seed_draws_the_same_cases():
         judge.forall(st.integers(0, 10**6), cases.append, max_examples=20)
     assert drawn[0] == drawn[1]
     assert len(set(drawn[0])) > 10
+
+
+def test_what_else_is_loaded_changes_no_case(tmp_path, monkeypatch):
+    (tmp_path / "full_of_constants.py").write_text(f"NUMBERS = {tuple(range(1000, 10**6, 997))}", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    drawn: list[list[int]] = [[], []]
+    for cases in drawn:
+        judge = Judge(seed=SEED)
+        judge.forall(st.integers(0, 10**6), cases.append, max_examples=200)
+        importlib.import_module("full_of_constants")
+    assert drawn[0] == drawn[1]
 
 
 def test_broken_case_is_shrunk_and_named():

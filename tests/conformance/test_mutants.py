@@ -6,14 +6,14 @@ import json
 
 import pytest
 
-from conformance import collect, mutants, scenarios
+from conformance import mutants, scenarios, skimming
 from conformance.ledger import Ledger
 from conformance.verdict import Truth
 from tests.conformance.conftest import CONFTEST
 
 LEDGER = Ledger.load()
 MUTANTS = mutants.find()
-CHECKED = collect.checked_claims() | {scenario.claim for scenario in scenarios.find().values() if scenario.claim}
+CHECKED = skimming.checked_claims() | {scenario.claim for scenario in scenarios.find().values() if scenario.claim}
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)

@@ -143,15 +143,42 @@ def test_nothing_is_left_behind(course, done):
     assert not any(kernel.lives(pid) for pid in course.pids)
 
 
+@pytest.mark.parametrize("name", ["class", "hand-ins", "grades.csv", "graded.jsonl", "ends with a space ", '=1+1, "x"'])
+def test_no_name_is_in_the_way_of_what_is_written(tmp_path, name):
+    course = make(tmp_path, {f"{name}/ddp.py": "x = 1", "a.py": "x = 1"})
+    status, text = course.grade()
+    assert status == 0, text
+    assert f"{name}: 4 of 4 points" in text
+    assert f"{name}: 4 of 4 points (as graded before)" in course.grade()[1]
+
+
+def test_hand_in_that_cannot_be_copied_is_named_and_open_and_tried_the_next_time(tmp_path):
+    course = make(tmp_path, {"a.py": "x = 1", "b/unreadable.py": "x = 1"})
+    status, text = course.grade()
+    assert status == 1
+    assert "a.py: 4 of 4 points" in text
+    assert "b: 0 of 4 points, not final: 4 are open" in text
+    assert "unreadable.py: Permission denied" in text
+    assert course.examined.count("b 600") == 0, "there is nothing to examine"
+    (tmp_path / "hand-ins" / "b" / "unreadable.py").rename(tmp_path / "hand-ins" / "b" / "ddp.py")
+    status, text = course.grade()
+    assert (status, "b: 4 of 4 points" in text) == (0, True), text
+
+
+def test_why_nothing_could_be_examined_is_told_in_one_line(tmp_path):
+    text = make(tmp_path, {"a.py": "empty"}).grade()[1]
+    assert "nothing could be examined: no such name" in text
+
+
 def test_seed_reaches_every_run(course, done):
-    assert '"seed": "7"' in (course.out / "alice.py" / "report.json").read_text(encoding="utf-8")
+    assert '"seed": "7"' in (course.out / "hand-ins" / "alice.py" / "report.json").read_text(encoding="utf-8")
 
 
 def test_same_command_does_only_what_is_new(course, done):
     options = ("--time-limit=3", "--memory-limit=200MB", "--seed=7")
     before = len(course.examined)
     (course.home / "hand-ins" / "alice.py").write_text("x = 2", encoding="utf-8")
-    (course.out / "leaves.py" / "report.json").write_text("{}", encoding="utf-8")
+    (course.out / "hand-ins" / "leaves.py" / "report.json").write_text("{}", encoding="utf-8")
     _, text = course.grade(*options)
     assert sorted(course.examined[before:]) == ["alice.py 3", "leaves.py 3"]
     assert "bob smith: 4 of 4 points (as graded before)" in text
@@ -171,7 +198,8 @@ def test_how_hand_ins_are_taken_reaches_every_run_and_is_part_of_the_grade(tmp_p
     table.write_text("[adapters]\n", encoding="utf-8")
     options = (f"--adapters={table}", "--device-shim")
     assert course.grade(*options)[0] == 0
-    assert f'"taken": ["{table}", true]' in (course.out / "a.py" / "report.json").read_text(encoding="utf-8")
+    report = course.out / "hand-ins" / "a.py" / "report.json"
+    assert f'"taken": ["{table}", true]' in report.read_text(encoding="utf-8")
     assert "as graded before" in course.grade(*options)[1]
     table.write_text("[adapters]\nop = 'mean'\n", encoding="utf-8")
     assert "as graded before" not in course.grade(*options)[1]
@@ -198,6 +226,7 @@ def interrupt(course: Class, number: int, first: str) -> int:
 def test_interrupted_run_goes_on_where_it_was(tmp_path):
     course = make(tmp_path, {"a.py": "x = 1", "b.py": "waits"})
     assert interrupt(course, signal.SIGKILL, "1/2  a.py: 4 of 4 points") == -signal.SIGKILL
+    assert len(course.temporary) == 1, "whoever is killed clears nothing away"
     assert interrupt(course, signal.SIGINT, "1/2  a.py: 4 of 4 points (as graded before)") == 2
     assert course.temporary == []
     (course.home / "hand-ins" / "b.py").write_text("x = 1", encoding="utf-8")
@@ -212,7 +241,7 @@ def test_links_out_of_a_hand_in_are_left_out_and_named(tmp_path):
     (course.home / "hand-ins" / "b" / "ddp.py").symlink_to("../a/ddp.py")
     (course.home / "hand-ins" / "b" / "same.py").symlink_to("own.py")
     _, text = course.grade()
-    copy = course.out / "b" / "hand-in" / "b"
+    copy = course.out / "hand-ins" / "b" / "hand-in" / "b"
     assert sorted(path.name for path in copy.iterdir()) == ["data.txt", "own.py", "same.py"]
     assert f"ddp.py is a link to {(tmp_path / 'hand-ins' / 'a' / 'ddp.py').resolve()}, outside of the hand-in" in text
 
@@ -236,4 +265,4 @@ def test_what_cannot_be_used_is_told_before_anything_runs(tmp_path, capfd, files
         status = ended.code
     assert status in (2, 4)
     assert told in capfd.readouterr().err
-    assert not course.out.exists() or not any(course.out.glob("*/report.json"))
+    assert not course.out.exists() or not any(course.out.glob("**/report.json"))
