@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from impls.reading import unconditional
+from impls.reading import parsed, unconditional
 
 _ABOUT_IMPORTS = frozenset({"TYPE_CHECKING", "find_spec", "is_available"})
 
@@ -25,7 +25,7 @@ def warnings(paths: Sequence[Path], replaced: Sequence[str]) -> Iterator[str]:
     """A sentence for each package that a call would ask for in vain; the folder of the files is on ``sys.path``."""
     places: dict[str, str] = {}
     for path in paths:
-        for name, line in _imports(ast.parse(path.read_bytes())):
+        for name, line in _imports(parsed(path)):
             if name not in replaced:
                 places.setdefault(name, f"{path.name}:{line}")
     for name, place in places.items():

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from impls.reading import unconditional
+from impls.reading import parsed, unconditional
 
 _DEVICE = re.compile(r"cuda(:\d*)?|nccl")
 _ASKED_OF_THE_MODULE = frozenset(  # of torch.cuda: what fails where there is no device
@@ -25,9 +25,8 @@ def cuda_lines(paths: Sequence[Path]) -> list[str]:
     """The lines, as ``file.py:12: module.cuda()``."""
     found = []
     for path in paths:
-        text = path.read_text(encoding="utf-8", errors="replace")
-        lines = text.splitlines()
-        numbers = sorted({node.lineno for node in _requests(ast.parse(text))})
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+        numbers = sorted({node.lineno for node in _requests(parsed(path))})
         found += [f"{path.name}:{number}: {lines[number - 1].strip()}" for number in numbers]
     return found
 

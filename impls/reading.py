@@ -6,9 +6,17 @@ Knows Python's syntax trees and nothing of what is looked for in them.
 from __future__ import annotations
 
 import ast
+import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 Tells = Callable[[ast.AST], bool]
+
+
+def parsed(path: Path) -> ast.Module:
+    """The syntax tree of a file that has been imported; what Python warns of in it is nobody's business here."""
+    with warnings.catch_warnings(action="ignore"):
+        return ast.parse(path.read_bytes())
 
 
 def unconditional(tree: ast.Module, excuses: Tells, is_let_by: Tells) -> Iterator[ast.AST]:

@@ -55,6 +55,12 @@ def test_line_that_asks_first_is_not_named(tmp_path: Path, source: str) -> None:
     assert cuda_lines([path]) == []
 
 
+def test_file_with_a_byte_order_mark_and_odd_escapes_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_bytes(b"\xef\xbb\xbfx = '\\d'\ny = module.cuda()\n")
+    assert cuda_lines([path]) == ["mine.py:2: y = module.cuda()"]
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has cuda")
 def test_it_is_told_before_a_run_unless_the_requests_are_moved(tmp_path: Path) -> None:
     path = tmp_path / "mine.py"
