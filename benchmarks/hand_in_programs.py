@@ -234,7 +234,7 @@ FOLDERS = (
     "a b/c d",
     "torch",
 )
-LINKS = ("link to a neighbour.py", "link into itself", "link in a circle", "link to nothing.py")
+LINKS = ("link to a neighbour.py", "link into itself", "link in a circle")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -86,7 +86,7 @@ class Trial:
         """All that is not as it should be."""
         with (self.out / "grades.csv").open(newline="", encoding="utf-8-sig") as file:
             rows = list(csv.DictReader(file))
-        names = [row["hand_in"].removeprefix("'") for row in rows]
+        names = [_printable(row["hand_in"].removeprefix("'")) for row in rows]
         shown = {_printable(hand_in.name): hand_in for hand_in in self.hand_ins}
         yield from (f"{name!r} has {names.count(name)} rows" for name in shown if names.count(name) != 1)
         yield from (f"a row for {name!r}, which nobody handed in" for name in names if name not in shown)
@@ -139,7 +139,8 @@ def _points(path: Path) -> tuple[float, float]:
 
 
 def _printable(name: str) -> str:
-    return "".join(char if char.isprintable() else "�" for char in name)
+    """What every way of showing a name keeps of it."""
+    return "".join(char for char in name if char.isprintable() and not char.isspace() and char not in "�⏎")
 
 
 def _unfair(hand_in: HandIn, row: dict[str, str]) -> Iterator[str]:

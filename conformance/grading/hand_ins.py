@@ -55,7 +55,7 @@ def copy(hand_in: HandIn, into: Path) -> Copied:
         shutil.rmtree(into)
     into.mkdir(parents=True)
     home = hand_in.path.resolve()  # the entry itself may be a link: that is the teacher's
-    target = into / hand_in.name
+    target = into / "".join(char if char.isprintable() else "_" for char in hand_in.name)  # as a report can name it
     digest = hashlib.sha256()
     left_out: list[str] = []
     if home.is_file():

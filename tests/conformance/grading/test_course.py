@@ -152,6 +152,13 @@ def test_no_name_is_in_the_way_of_what_is_written(tmp_path, name):
     assert f"{name}: 4 of 4 points (as graded before)" in course.grade()[1]
 
 
+def test_copy_has_a_name_that_a_report_can_show(tmp_path):
+    course = make(tmp_path, {"\u202eyp.py": "x = 1"})
+    status, text = course.grade()
+    assert status == 0, text
+    assert [path.name for path in (course.out / "hand-ins").glob("*/hand-in/*")] == ["_yp.py"]
+
+
 def test_hand_in_that_cannot_be_copied_is_named_and_open_and_tried_the_next_time(tmp_path):
     course = make(tmp_path, {"a.py": "x = 1", "b/unreadable.py": "x = 1"})
     status, text = course.grade()
