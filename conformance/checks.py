@@ -70,6 +70,9 @@ class Description:
     proposals: Mapping[str, Sequence[str]] = dataclasses.field(
         default_factory=dict
     )  # what was taken for nothing -> names
+    reach: Mapping[str, Mapping[str, Any]] = dataclasses.field(
+        default_factory=dict
+    )  # name -> how a program without the suite calls it (`impls.reach`); "" -> what it has to do before
     deviates: Mapping[str, Mapping[str, str]] = dataclasses.field(default_factory=dict)
     refuses: Mapping[str, Mapping[str, str]] = dataclasses.field(default_factory=dict)
     verdict: Verdict | None = None

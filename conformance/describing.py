@@ -27,20 +27,27 @@ if TYPE_CHECKING:
     from conformance.options import Chosen
     from fixtures.world.context import RankContext
     from fixtures.world.outcome import Outcomes
+    from impls.loading import Implementation
 
 IMPORT_DEADLINE_S = 30.0
 _IMPORT_ERRORS = ("ModuleNotFoundError", "ImportError")
 _NO_MODULE = re.compile(r"[Nn]o module named '([\w.]+)'")
 _FURTHER: Mapping[str, Any] = {
     "averages": False,
-    **{key: {} for key in ("reasons", "bindings", "around", "ambiguous", "proposals")},
+    **{key: {} for key in ("reasons", "bindings", "around", "ambiguous", "proposals", "reach")},
 }
 
 
 def describe(ctx: RankContext) -> dict[str, Any]:
     """Rank program: the names that the loaded implementation provides, and its manifest."""
-    impl = ctx.impl
-    assert impl is not None
+    assert ctx.impl is not None
+    return found_in(ctx.impl)
+
+
+def found_in(impl: Implementation) -> dict[str, Any]:
+    """All of it that is written into a description, as JSON has it."""
+    from impls import reach  # which needs torch: this runs in ranks
+
     return {
         "blocks": {block: dict(impl.provides(block)) for block in BLOCKS},
         "missing": {name: reason for block in BLOCKS for name, reason in impl.missing(block).items()},
@@ -51,6 +58,8 @@ def describe(ctx: RankContext) -> dict[str, Any]:
         "around": around.calls(impl),
         "ambiguous": impl.rivals(),
         "proposals": impl.proposals(),
+        "reach": {"": reach.before(impl)}
+        | {name: reach.reach(impl, name) for block in BLOCKS for name in impl.provides(block)},
         "deviates": _table(impl.deviates),
         "refuses": _table(impl.refuses),
     }
@@ -80,7 +89,11 @@ def find_out(chosen: Chosen, pool: Pool) -> Description:
         what = "hangs while it is imported" if verdict is Verdict.HANGS else "cannot be imported"
         reason = failure_text(outcomes) + proposal(outcomes, chosen.path)
         return dataclasses.replace(known, verdict=verdict, reason=f"{chosen.name} {what}: {reason}")
-    value = outcomes.values[0]
+    return filled(known, outcomes.values[0], is_peer=chosen.is_peer)
+
+
+def filled(known: Description, value: Mapping[str, Any], *, is_peer: bool = False) -> Description:
+    """A description with what was found in the implementation."""
     spellings = {name: spelling for names in value["blocks"].values() for name, spelling in names.items()}
     return dataclasses.replace(
         known,
@@ -89,9 +102,9 @@ def find_out(chosen: Chosen, pool: Pool) -> Description:
         remarks=tuple(value["remarks"]),
         **{key: value.get(key, default) for key, default in _FURTHER.items()},
         blocks=tuple(block for block, names in value["blocks"].items() if names),
-        deviates=value["deviates"] if chosen.is_peer else {},  # nobody excuses their own hand-in
+        deviates=value["deviates"] if is_peer else {},  # nobody excuses their own hand-in
         refuses=value["refuses"],
-        reason="" if spellings else f"{chosen.name} ({chosen.path}) provides no name of the contract",
+        reason="" if spellings else f"{known.name} ({known.path}) provides no name of the contract",
     )
 
 

@@ -192,7 +192,7 @@ def _with_scripts(
         texts[names[impl, claim]] = text
 
     def named(result: Result) -> Result:
-        name = names.get((result.impl, result.claim)) if result.verdict is Verdict.VIOLATED else None
+        name = names.get((result.impl, result.claim)) if result.verdict.is_broken else None
         return dataclasses.replace(result, reproduce=name)
 
     return [named(result) for result in results], texts

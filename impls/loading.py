@@ -156,6 +156,11 @@ class Implementation:
         return bool(self._special(OP) == MEAN)
 
     @property
+    def has_left_out(self) -> bool:
+        """Whether an ``__init__.py`` above it failed, and was left out."""
+        return bool(self._workshop.skipped)
+
+    @property
     def state_function(self) -> Callable[..., Any] | None:
         """What is called before anything else: what the table names, or one of `STATE_FUNCTIONS`."""
         asked = self._special(INITIALIZE)
