@@ -118,13 +118,16 @@ class Shares:
     reason: str = ""
 
 
-def optimizer_width(rule: str, held_bytes: int, model: Model) -> tuple[int, bool] | None:
+def optimizer_width(
+    rule: str, held_bytes: int, model: Model, *, with_gradient: bool = False
+) -> tuple[int, bool] | None:
     """Bytes of optimizer state per parameter that a rank alone holds, and whether counters come on top.
 
-    Moments are as wide as the parameters, or FP32; an FP32 master copy may be there as well. None where that does not
-    explain `held_bytes`.
+    Moments are as wide as the parameters, or FP32; an FP32 master copy may be there as well, and `with_gradient` beside
+    it the FP32 gradient that the inner optimizer steps from. None where that does not explain `held_bytes`.
     """
-    for width in sorted(_possible_widths(rule, model.itemsize)):
+    beside = FLOAT_BYTES if with_gradient else 0
+    for width in sorted(beside + width for width in _possible_widths(rule, model.itemsize)):
         rest = held_bytes - width * model.numel
         if 0 <= rest <= model.counter_bytes and rest % COUNTER_BYTES == 0:
             return width, rest > 0

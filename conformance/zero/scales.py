@@ -32,6 +32,7 @@ PROVIDES = {"ddp": "DataParallel", "1": "ShardedOptimizer", "2": "Zero2Optimizer
 ALONE: Layers = (((23, 17), (17,)), ((5,), (31, 9)))  # weighed on one rank, where nothing can be sharded
 LARGE: Shape = (37, 19)  # in every drawn model, so that padding is no excuse
 ITS_OWN = "its own rule"
+KEPT_GRADIENT = "the gradient that its inner optimizer steps from stays until the next step, 4 bytes per parameter more"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,16 +65,26 @@ class Scales:
 
     Full sharding goes by units, and which modules are units is its author's choice. So that nobody's choice is put to
     the test, the model is one of plain modules with parameters of their own; of who leaves all of those whole, the
-    model is one of linear layers (`units` says so), and nothing in it may stay whole.
+    model is one of linear layers (`choice` says so), and nothing in it may stay whole.
     """
 
-    def __init__(self, subject: Subject, judge: Judge, stage: str, dtype: torch.dtype = torch.float32) -> None:
+    def __init__(
+        self,
+        subject: Subject,
+        judge: Judge,
+        stage: str,
+        dtype: torch.dtype = torch.float32,
+        *,
+        may_keep_gradient: bool = False,
+    ) -> None:
+        """`may_keep_gradient`: a gradient of the inner optimizer's own, which stays, counts as its state."""
         self.stage = stage
         self._subject = subject
         self._judge = judge
         self.dtype = dtype
         self._widths: dict[str, Widths] = {}
-        self.units = ""  # what was seen of the author's choice
+        self._may_keep_gradient = may_keep_gradient
+        self.choice = ""  # what was seen of the author's choice
         self._of_linears = False
         self._alone: dict[str, dict[str, Any]] = {}  # by rule, the report of a rank without others
 
@@ -93,13 +104,13 @@ class Scales:
         if self.stage == "3" and case.world_size > 1 and not self._of_linears and self._are_whole(case, reports):
             of_linears = self._run(case, linear=True)
             if not self._are_whole(case, of_linears):
-                self._note_units()
+                self._note_choice_of_units()
                 reports = of_linears
         return [[_held(report, moment) for report in reports] for moment in moments]
 
-    def _note_units(self) -> None:
+    def _note_choice_of_units(self) -> None:
         self._of_linears = True
-        self.units = "its units are linear layers, as its author chose: what lies in other modules stays whole"
+        self.choice = "its units are linear layers, as its author chose: what lies in other modules stays whole"
 
     def _are_whole(self, case: Case, reports: Sequence[dict[str, Any]]) -> bool:
         """Whether every rank has all parameters at rest."""
@@ -111,14 +122,20 @@ class Scales:
         if rule not in self._widths:
             held, model = _held(self._weighed_alone(rule), MOMENT[self.stage]), self.model(ALONE)
             optimizer_bytes = held.of("optimizer") if self.stage == "ddp" else self._left_for_optimizer(held, model)
-            found = optimizer_width(ANY_RULE if self._has_own_rule() else rule, optimizer_bytes, model)
+            its_rule = ANY_RULE if self._has_own_rule() else rule
+            found = optimizer_width(its_rule, optimizer_bytes, model)
+            kept = optimizer_width(its_rule, optimizer_bytes, model, with_gradient=True) if found is None else None
+            if kept is not None and self._may_keep_gradient:
+                found = kept
+                self.choice = KEPT_GRADIENT
             if found is None:
                 per_parameter = optimizer_bytes / model.numel
                 wrong = (
                     f"alone on one rank it has {per_parameter:.2f} bytes per parameter beside parameters and gradients"
                 )
+                beside = f": {KEPT_GRADIENT}" if kept is not None else ""
                 finding = Finding(
-                    wrong=f"{wrong}, which is no state of {rule}, with or without an FP32 master copy",
+                    wrong=f"{wrong}, which is no state of {rule}, with or without an FP32 master copy{beside}",
                     expected="parameters, gradients and optimizer state",
                     observed=f"{held.states:,}",
                 )
@@ -156,7 +173,7 @@ class Scales:
             programs.held, case.world_size, self.stage, case.layers, rule=case.rule, dtype=self.dtype, linear=linear
         )
         if verdict_of(outcomes) is Verdict.NOT_PROVIDED and not linear and LINEAR_ONLY in failure_text(outcomes):
-            self._note_units()
+            self._note_choice_of_units()
             return self._run(case, linear=True)
         raised = all(outcome.ending is Ending.RAISED for outcome in outcomes)
         if raised and self.dtype != torch.float32:

@@ -40,7 +40,7 @@ stages = pytest.mark.parametrize(
 @stages
 @pytest.mark.parametrize("world_size", [2, 3, 4])
 def test_each_kind_of_state_is_whole_or_shared(subject: Subject, judge: Judge, stage: str, world_size: int) -> None:
-    scales = Scales(subject, judge, stage)
+    scales = Scales(subject, judge, stage, may_keep_gradient=stage == "1")
     for rule in scales.rules("adam"):
         case = Case(world_size=world_size, layers=MODEL, rule=rule)
         ranks, cut = _weigh(scales, case)
@@ -55,7 +55,7 @@ def test_each_kind_of_state_is_whole_or_shared(subject: Subject, judge: Judge, s
 
 @stages
 def test_drawn_models_are_sharded_alike(subject: Subject, judge: Judge, stage: str) -> None:
-    scales = Scales(subject, judge, stage)
+    scales = Scales(subject, judge, stage, may_keep_gradient=stage == "1")
 
     def body(case: Case) -> None:
         ranks, _ = _weigh(scales, case)
@@ -135,7 +135,7 @@ def _weigh(scales: Scales, case: Case) -> tuple[list[Held], str]:
     finding = wrong_kind(scales.stage, scales.model(case.layers), scales.widths(case.rule), ranks)
     if finding.wrong:
         scales.broken(finding, ranks, case)
-    told = [] if finding.shares is None else [finding.shares.cut, scales.units]
+    told = [] if finding.shares is None else [finding.shares.cut, scales.choice]
     return ranks, "; ".join(filter(None, told))
 
 

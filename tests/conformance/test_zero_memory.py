@@ -80,6 +80,21 @@ def test_widths_of_optimizer_state(rule: str, held_bytes: int, expected: tuple[i
     assert optimizer_width(rule, held_bytes, MODEL) == expected
 
 
+@pytest.mark.parametrize(
+    ("rule", "held_bytes", "expected"),
+    [
+        ("sgd", 4 * P, (4, False)),
+        ("adam", 12 * P + 16, (12, True)),
+        ("adam", 16 * P + 16, (16, True)),  # moments, a master copy, and what it steps from
+        ("adam", 20 * P + 16, None),
+    ],
+)
+def test_widths_with_a_gradient_of_the_inner_optimizers_own(
+    rule: str, held_bytes: int, expected: tuple[int, bool] | None
+) -> None:
+    assert optimizer_width(rule, held_bytes, MODEL, with_gradient=True) == expected
+
+
 @pytest.mark.parametrize("width", [4, 8, 12])  # moments in 16 bits, in FP32, and those with a master copy
 def test_widths_for_16_bit_parameters(width: int) -> None:
     model = Model(shapes=MODEL.shapes, itemsize=2)
