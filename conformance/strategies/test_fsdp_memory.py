@@ -48,7 +48,7 @@ def test_parameters_gradients_and_optimizer_state_are_split(subject: Subject, ju
 
 
 def _with_units(message: str, scales: Scales) -> str:
-    return f"{message}; {scales.choice}" if scales.units else message
+    return f"{message}; {scales.choice}" if scales.choice else message
 
 
 def _most(ranks: list[Held], kind: str) -> int:
