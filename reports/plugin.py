@@ -18,7 +18,7 @@ import pytest
 from _pytest.junitxml import xml_key  # pytest offers no public way to the JUnit writer
 
 from conformance.verdict import Record
-from reports import badge, baseline, build, closing, html, markdown, paper, progress, reading, scripts, traces
+from reports import badge, baseline, build, closing, html, markdown, paper, progress, reading, receipt, scripts, traces
 from reports.files import CannotWrite, write_together, write_whole
 
 # The files of a report and who draws them; the page that a reader opens comes first.
@@ -118,6 +118,7 @@ def pytest_lockstep_record(config: pytest.Config, record: Record, folder: Path) 
     except CannotWrite as error:
         written.trouble.append(f"there is no report of this run: {error}. Choose another folder: --report=FOLDER")
         return
+    receipt.give(texts[reading.FILE_NAME])
     written.files = list(texts)
     if timelines:
         written.files.append(f"{traces.FOLDER}/ ({len(timelines)})")

@@ -2,8 +2,9 @@
 
 Each hand-in is copied and graded in a process tree of its own, within a time and a memory limit. One that breaks,
 hangs or kills its pytest costs only itself. A run that was interrupted, even by ``kill -9``, is resumed by the same
-command. Nothing that a hand-in writes is taken for a result: a report counts when pytest itself ended well and it names
-this rubric and this copy, and once more before all of them go into one matrix.
+command. Nothing that a hand-in writes is taken for a result: a report counts when pytest itself ended well, gave its
+digest over a pipe, and it names this rubric and this copy, which is still what was copied; and once more before all of
+them go into one matrix.
 """
 
 from __future__ import annotations
@@ -60,6 +61,9 @@ class _Running:
     process: GradedProcess
     attempt: int
     remarks: list[str]
+    trouble: str = ""  # why its report does not count, where pytest ended well
+    was_disturbed: bool = False  # by somebody else, in an earlier attempt
+    sha256: str = ""  # of its report, as pytest gave it
 
 
 class Grading:
@@ -104,9 +108,16 @@ class Grading:
             self._note(known, is_new=False)
             return
         (place / "report.json").unlink(missing_ok=True)
-        self._start(hand_in, copied, attempt=1 if copied.sha256 else _LAST, remarks=list(copied.left_out))
+        self._start(
+            hand_in,
+            copied,
+            attempt=1 if copied.sha256 else _LAST,
+            remarks=[*copied.left_out, *hand_ins.borrowed(copied)],
+        )
 
-    def _start(self, hand_in: HandIn, copied: Copied, attempt: int, remarks: list[str]) -> None:
+    def _start(
+        self, hand_in: HandIn, copied: Copied, attempt: int, remarks: list[str], *, disturbed: bool = False
+    ) -> None:
         course = self._course
         limit_s = course.limits.time_s if attempt < _LAST else 0.0
         where = f"{copied.path}{os.sep if copied.path.is_dir() else ''}"  # a name may end with a space
@@ -116,7 +127,14 @@ class Grading:
         self._num_started += 1
         process = GradedProcess(options, self._temporary / str(self._num_started), course.limits, self._launcher)
         self._running.append(
-            _Running(hand_in=hand_in, copied=copied, process=process, attempt=attempt, remarks=remarks)
+            _Running(
+                hand_in=hand_in,
+                copied=copied,
+                process=process,
+                attempt=attempt,
+                remarks=remarks,
+                was_disturbed=disturbed,
+            )
         )
 
     def _take(self, running: _Running, status: int) -> None:
@@ -128,9 +146,11 @@ class Grading:
         report = self._report_of(running, status)
         again = running.attempt < _LAST if report is None else running.attempt == 1 and _is_our_fault(report)
         if again:
-            running.remarks.append(f"attempt {running.attempt} ended with status {status}; tried again")
+            why = running.trouble or f"ended with status {status}"
+            running.remarks.append(f"attempt {running.attempt}: {why}; tried again")
             process.remove()
-            self._start(hand_in, self._copied(hand_in), running.attempt + 1, running.remarks)
+            disturbed = running.was_disturbed or bool(running.trouble)
+            self._start(hand_in, self._copied(hand_in), running.attempt + 1, running.remarks, disturbed=disturbed)
             return
         graded = self._keep(running, report)
         process.remove()
@@ -138,11 +158,20 @@ class Grading:
         self._note(graded, is_new=True)
 
     def _report_of(self, running: _Running, status: int) -> dict[str, Any] | None:
-        """The report, if pytest itself ended well and it is about this copy and this rubric."""
+        """The report, if it is what pytest itself wrote, about this copy as it was copied and this rubric."""
+        receipt = running.process.receipt()
         if status not in _ENDED_WELL:
             return None
         try:
-            report = json.loads((running.process.report / "report.json").read_bytes())
+            content = (running.process.report / "report.json").read_bytes()
+            running.sha256 = hashlib.sha256(content).hexdigest()
+            if running.sha256 != receipt:
+                running.trouble = "report.json is not what pytest wrote: somebody else did"
+                return None
+            if not running.copied.is_intact:
+                running.trouble = "its files were changed while it was examined"
+                return None
+            report = json.loads(content)
             (impl,) = report["impls"]
             is_ours = report["rubric"]["sha256"] == self._course.rubric_sha256
             is_of_this = impl["path"] == str(running.copied.path) and report["run"]["exit_status"] == status
@@ -153,6 +182,7 @@ class Grading:
     def _keep(self, running: _Running, report: dict[str, Any] | None) -> Graded:
         """Move the report to its place; without any, all points of the rubric stay open."""
         place, made = self._place(running.hand_in), running.process.report
+        is_lasting = running.attempt < _LAST or not running.was_disturbed  # else it is tried anew by the same command
         for name in (*_KEPT, "report.json"):
             _move(made / name, place / name)
         _move(running.process.log, place / "log.txt")
@@ -160,7 +190,7 @@ class Grading:
         remarks = list(running.remarks)
         if report is None:
             (place / "report.json").unlink(missing_ok=True)
-            remarks.append("there is no report: see log.txt")
+            remarks.append(running.trouble or "there is no report: see log.txt")
         else:
             (score,) = report["score"].values()
             (impl,) = report["impls"]
@@ -168,8 +198,8 @@ class Grading:
                 remarks.append(f"nothing could be examined: {' '.join(error.split())}")
         return Graded(
             name=running.hand_in.name,
-            fingerprint=self._fingerprint(running.copied),
-            report_sha256=sha256_of(place / "report.json"),
+            fingerprint=self._fingerprint(running.copied) if is_lasting else "",
+            report_sha256="" if report is None else running.sha256,
             points=score["points"],
             out_of=score["out_of"],
             open=score["open"],

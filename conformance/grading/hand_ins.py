@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 MOST_BYTES = 64 * 2**20  # of one hand-in: sources, not data sets
+ANSWERS = ("impls.reference", "impls.torch_native")  # that the suite brings, and that anybody can import
 _NOT_OWN = frozenset({"__pycache__", "node_modules", "site-packages", "venv"})
 
 
@@ -33,6 +34,12 @@ class Copied:
     path: Path
     sha256: str  # empty where nothing could be copied
     left_out: tuple[str, ...]
+    files: tuple[tuple[Path, str], ...] = ()  # of the copy, each with its SHA-256
+
+    @property
+    def is_intact(self) -> bool:
+        """Whether all files of the copy are what was copied; others may have come, as a program writes some."""
+        return all(_sha256_of(path) == sha256 for path, sha256 in self.files)
 
 
 def find(folder: Path) -> tuple[list[HandIn], list[str]]:
@@ -58,10 +65,12 @@ def copy(hand_in: HandIn, into: Path) -> Copied:
     target = into / "".join(char if char.isprintable() else "_" for char in hand_in.name)  # as a report can name it
     digest = hashlib.sha256()
     left_out: list[str] = []
+    files: list[tuple[Path, str]] = []
     if home.is_file():
         _copy_file(home, target)
         digest.update(target.read_bytes())
-        return Copied(path=target, sha256=digest.hexdigest(), left_out=())
+        sha256 = digest.hexdigest()
+        return Copied(path=target, sha256=sha256, left_out=(), files=((target, sha256),))
     target.mkdir()
     room = MOST_BYTES
     for path in _files(home):
@@ -75,14 +84,31 @@ def copy(hand_in: HandIn, into: Path) -> Copied:
         _copy_file(path, place)
         content = place.read_bytes()
         room -= len(content)
-        digest.update(f"{below}\0{hashlib.sha256(content).hexdigest()}\0".encode("utf-8", "surrogateescape"))
-    return Copied(path=_heart(target), sha256=digest.hexdigest(), left_out=tuple(left_out))
+        files.append((place, hashlib.sha256(content).hexdigest()))
+        digest.update(f"{below}\0{files[-1][1]}\0".encode("utf-8", "surrogateescape"))
+    return Copied(path=_heart(target), sha256=digest.hexdigest(), left_out=tuple(left_out), files=tuple(files))
+
+
+def borrowed(copied: Copied) -> list[str]:
+    """A sentence for each file that names the suite's own answers: a right one need not be its own work."""
+    found = []
+    for path, _ in copied.files:
+        text = path.read_bytes().replace(b"/", b".")
+        found += [f"{path.name} names {name}: is it its own work?" for name in ANSWERS if name.encode() in text]
+    return found
 
 
 def nothing(into: Path, error: OSError) -> Copied:
     """What stands in for a hand-in that could not be copied, with the reason."""
     into.mkdir(parents=True, exist_ok=True)
     return Copied(path=into, sha256="", left_out=(f"it could not be copied: {error.filename}: {error.strerror}",))
+
+
+def _sha256_of(path: Path) -> str:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return ""
 
 
 def _files(home: Path) -> Iterator[Path]:

@@ -27,6 +27,7 @@ STARTING_S = 120.0  # beyond the time limit: to start, to collect, to import the
 STOPPING_S = 30.0  # for a run that was asked to stop
 PYTEST = (sys.executable, "-m", "pytest", *OPTIONS)
 _HIDDEN = ("PYTEST", "LOCKSTEP", "TOX", "COV_")
+RECEIPT = "LOCKSTEP_RECEIPT"  # as reports.receipt has it
 _RANKS_BELOW = 2  # a server, a supervisor, and then the ranks
 
 
@@ -49,15 +50,20 @@ class Launcher:
         self._is_warm: bool | None = None  # not known before the first run: one that finds nothing to do loads nothing
 
     def start(
-        self, options: Sequence[str], folder: Path, log: Path
+        self, options: Sequence[str], folder: Path, log: Path, receipt: int
     ) -> tuple[subprocess.Popen[bytes] | Forked, WarmServer | None]:
-        """Start a pytest, whose temporary files go into ``folder``, and the server of its ranks."""
+        """Start a pytest, whose temporary files go into ``folder``, and the server of its ranks.
+
+        The digest of its report goes to the descriptor ``receipt``.
+        """
         if self._is_warm is None:
             self._is_warm = load(self._options, self._folder)
         server = self._servers.start(folder) if self._is_warm else None
         environment = self._environment | {"TMPDIR": str(folder), "PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": "120"}
         environment |= server.environment if server is not None else {}
-        process = fork(options, log, environment) if self._is_warm else _execute(options, log, environment)
+        environment |= {RECEIPT: str(receipt)}
+        start = fork if self._is_warm else _execute
+        process = start(options, log, environment, receipt)
         return process, server
 
     @property
@@ -70,7 +76,7 @@ class Launcher:
         self._servers.close()
 
 
-def _execute(options: Sequence[str], log: Path, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+def _execute(options: Sequence[str], log: Path, environment: Mapping[str, str], kept: int) -> subprocess.Popen[bytes]:
     with log.open("wb") as output:
         return subprocess.Popen(
             [*PYTEST, *options],
@@ -80,6 +86,7 @@ def _execute(options: Sequence[str], log: Path, environment: Mapping[str, str]) 
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            pass_fds=[kept],
             preexec_fn=functools.partial(kernel.die_with_parent, os.getpid()),  # this process has one thread
         )
 
@@ -97,7 +104,12 @@ class GradedProcess:
         self._limits = limits
         self._began = time.monotonic()
         self._stopping_since: float | None = None
-        self._process, self._server = launcher.start([*options, f"--report={self.report}"], folder, self.log)
+        self._receipt, theirs = os.pipe()
+        try:
+            options = [*options, f"--report={self.report}"]
+            self._process, self._server = launcher.start(options, folder, self.log, theirs)
+        finally:
+            os.close(theirs)
 
     @property
     def pid(self) -> int:
@@ -129,8 +141,17 @@ class GradedProcess:
         self._process.wait()
         self._close_server()
 
+    def receipt(self) -> str:
+        """What pytest itself said of its report when it wrote it: the SHA-256; empty where it wrote none. Once."""
+        os.set_blocking(self._receipt, False)
+        try:
+            return os.read(self._receipt, 1 << 10).decode("ascii", "replace")
+        except BlockingIOError:  # something below it keeps the pipe open
+            return ""
+
     def remove(self) -> None:
         """Remove its temporary files."""
+        os.close(self._receipt)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _close_server(self) -> None:

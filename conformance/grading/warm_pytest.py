@@ -95,18 +95,21 @@ def load(options: Sequence[str], folder: Path) -> bool:
     return status in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED) and _num_threads() == 1
 
 
-def fork(options: Sequence[str], log: Path, environment: Mapping[str, str]) -> Forked:
-    """Run pytest with these options in a fork: a session of its own, that ends when this process does."""
+def fork(options: Sequence[str], log: Path, environment: Mapping[str, str], kept: int) -> Forked:
+    """Run pytest with these options in a fork: a session of its own, that ends when this process does.
+
+    Of the descriptors that are open here it keeps ``kept`` alone.
+    """
     sys.stdout.flush()
     sys.stderr.flush()
     parent = os.getpid()
     pid = os.fork()
     if pid == 0:
-        _run(options, log, environment, parent)
+        _run(options, log, environment, parent, kept)
     return Forked(pid)
 
 
-def _run(options: Sequence[str], log: Path, environment: Mapping[str, str], parent: int) -> NoReturn:
+def _run(options: Sequence[str], log: Path, environment: Mapping[str, str], parent: int, kept: int) -> NoReturn:
     status = _CANNOT
     try:
         os.setsid()
@@ -118,7 +121,8 @@ def _run(options: Sequence[str], log: Path, environment: Mapping[str, str], pare
         output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         for standard, descriptor in enumerate((null, output, output)):
             os.dup2(descriptor, standard)
-        os.closerange(3, os.sysconf("SC_OPEN_MAX"))  # the lock of the course, and the lines of other runs
+        os.closerange(3, kept)  # the lock of the course, and the lines of other runs
+        os.closerange(max(kept, 2) + 1, os.sysconf("SC_OPEN_MAX"))
         os.environ.clear()
         os.environ.update(environment)
         tempfile.tempdir = None  # is that of this environment

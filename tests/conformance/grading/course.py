@@ -28,7 +28,10 @@ def write(points, verdict="holds", message=""):
     found = [{"name": impl.name, "path": str(impl), "error": "no such\\nname" if "empty" in words else ""}]
     text = json.dumps({"impls": found, "rubric": rubric, "results": [result],
         "score": {impl.name: total}, "run": {"exit_status": 0}, "seed": options["hypothesis-seed"], "taken": taken})
-    (report / "report.json").write_text(text)
+    os.write(int(os.environ["LOCKSTEP_RECEIPT"]), hashlib.sha256(text.encode()).hexdigest().encode())
+    (report / "report.json").write_text(text.replace('"points": 1', '"points": 4') if "forged" in words else text)
+    if "altered" in words and not is_stand_in:
+        impl.write_text(impl.read_text() + "# by another")
 
 with open(os.environ["COURSE_LOG"], "a") as log:
     log.write(f"{os.getpid()} {impl.name} {options.get('time-limit')}\\n")
@@ -54,6 +57,8 @@ elif "eats" in words:
     for _ in range(2):
         command = [sys.executable, "-c", "import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))", *command]
     write(4 if subprocess.call(command, stdin=subprocess.PIPE) == 0 else 1)
+elif "forged" in words or "altered" in words:
+    write(1)
 elif "tampers" in words:
     write(1)
     for other in pathlib.Path(os.environ["COURSE_OUT"]).glob("hand-ins/*/report.json"):

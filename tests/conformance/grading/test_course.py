@@ -199,6 +199,31 @@ def test_report_that_a_later_hand_in_touches_is_made_anew(tmp_path):
     assert "a.py: 4 of 4 points" in text.splitlines()[-2]
 
 
+@pytest.mark.parametrize(
+    ("word", "told"),
+    [("forged", "report.json is not what pytest wrote"), ("altered", "its files were changed while it was examined")],
+)
+def test_what_another_does_to_a_running_hand_in_gives_and_takes_no_points(tmp_path, word, told):
+    made = make(tmp_path, {"a.py": word, "b.py": ""})
+    status, text = made.grade()
+    assert status == 1
+    assert text.count(told) == 2  # of three attempts, the last of which examines nothing
+    assert "b.py: 4 of 4 points" in text
+    assert "not final: a.py" in text
+    assert made.examined.count("a.py 600") == 2
+    made.grade()
+    assert made.examined.count("a.py 600") == 4  # it is tried anew, where others are known
+    assert made.examined.count("b.py 600") == 1
+
+
+def test_hand_in_that_names_the_suites_own_answers_is_remarked_upon(tmp_path):
+    made = make(tmp_path, {"a.py": "from impls.reference.ring import *", "b.py": "# impls/torch_native", "c.py": ""})
+    _, text = made.grade()
+    assert "     a.py names impls.reference: is it its own work?" in text
+    assert "     b.py names impls.torch_native: is it its own work?" in text
+    assert text.count("own work") == 2
+
+
 def test_how_hand_ins_are_taken_reaches_every_run_and_is_part_of_the_grade(tmp_path):
     course = make(tmp_path, {"a.py": "x = 1"})
     table = tmp_path / "table.toml"
