@@ -197,7 +197,7 @@ class Implementation:
         """Why what is provided for a name of the contract was taken for it."""
         return self._found(name).why
 
-    def call(self, name: str, further: Mapping[str, Any] | None = None, **available: Any) -> Any:
+    def call(self, name: str, further: Mapping[str, Any] | None = None, /, **available: Any) -> Any:
         """Call what is provided for `name`; `available` are values under the contract's parameter names.
 
         `further` are values that it gets by name, too, or in its ``**kwargs``.
@@ -239,7 +239,7 @@ class Implementation:
         args, kwargs = arguments(target, entry, available)
         self.invoke(target, *args, **kwargs)
 
-    def invoke(self, target: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def invoke(self, target: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """Call anything of the implementation's; its own NotImplementedError becomes `NotProvided`."""
         self._workshop.activate()
         try:

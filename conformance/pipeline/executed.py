@@ -8,6 +8,7 @@ is the implementation's business as long as these hold.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
@@ -76,23 +77,55 @@ def text(row: Sequence[Action]) -> str:
 
 def _once(events: Sequence[Event]) -> Iterator[Event]:
     """Without trial runs, and with one forward where it is done again for the backward."""
+    again = _recomputed(events)
+    return (event for at, event in enumerate(_without_trials(events)) if at not in again)
+
+
+def recomputed(events: Sequence[Event]) -> int:
+    """How many forwards with gradients were done again directly before their own backward."""
+    return len(_recomputed(events))
+
+
+def _recomputed(events: Sequence[Event]) -> set[int]:
+    """Places among the events without trial runs.
+
+    Activations are computed again there: GPipe's re-materialization (Huang et al. 2019, 1811.06965, section 2.3). A
+    forward that is done again anywhere else is no part of a backward.
+    """
+    kept = list(_without_trials(events))
+    first: dict[tuple[int, int], int] = {}
+    for at, event in enumerate(kept):
+        if event.kind == "F":
+            first.setdefault(event[1:3], at)
+    return {
+        at
+        for at, (event, after) in enumerate(itertools.pairwise(kept))
+        if event.kind == "F" and first[event[1:3]] < at and after.kind in "IW" and after[1:3] == event[1:3]
+    }
+
+
+def _without_trials(events: Sequence[Event]) -> Iterator[Event]:
+    """A forward that was silent at first, and is done again with gradients, counts where it was silent."""
     with_backward = {_call(event) for event in events if event.kind in "IW"}
     kept = {(event.stage, event.microbatch) for event in events if event.kind == "F"}
     silent = {(event.stage, event.microbatch) for event in events if event.kind == "f"}
     again = bool(silent) and silent >= kept  # every forward was silent at first
-    for event in events:
+    for at, event in enumerate(events):
         if event.kind == "f":
             if again:
                 yield event._replace(kind="F")
-        elif event.kind != "F" or not (again or _is_trial(events, event, with_backward)):
+        elif event.kind != "F" or not (again or _is_trial(events, at, with_backward)):
             yield event
 
 
-def _is_trial(events: Sequence[Event], event: Event, with_backward: set[tuple[int, int, int]]) -> bool:
-    """Whether another forward of the same first microbatch has the backward, and this one has none."""
+def _is_trial(events: Sequence[Event], at: int, with_backward: set[tuple[int, int, int]]) -> bool:
+    """Whether the stage's next forward is of the same first microbatch, another has the backward, and this has none."""
+    event = events[at]
+    forwards = [each for each in events[at + 1 :] if each.kind == "F" and each.stage == event.stage]
     others = [each for each in events if each.kind == "F" and each[1:3] == event[1:3] and each.call != event.call]
     has_backward = any(_call(each) in with_backward for each in others)
-    return event.microbatch == 0 and _call(event) not in with_backward and has_backward
+    comes_next = bool(forwards) and forwards[0].microbatch == 0
+    return event.microbatch == 0 and _call(event) not in with_backward and has_backward and comes_next
 
 
 def _call(event: Event) -> tuple[int, int, int]:

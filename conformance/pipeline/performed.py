@@ -13,6 +13,7 @@ from conformance.pipeline.idle import percent, timeline
 from conformance.pipeline.observed import Event
 from impls.reference.pipeline import Action, Schedule
 from impls.reference.pipeline.names import named
+from impls.words import number_of
 from lessons.pipeline_cells import Cell, idle_share, measured
 from lessons.pipeline_work import Moment
 
@@ -30,6 +31,7 @@ class Performed:
     name: str
     lists: list[list[Action]]
     moments: list[list[Moment]]
+    recomputed: int = 0  # forwards that were done again directly before their own backward, on all ranks
 
     @property
     def cells(self) -> list[Cell]:
@@ -68,9 +70,11 @@ class Performed:
     @property
     def told(self) -> str:
         """The measured idle share beside the model's."""
+        again = number_of(self.recomputed, "recomputed forward")
+        done = f"; {again}, each directly before the backward of its own microbatch" if self.recomputed else ""
         return (
             f"{self.schedule} on {len(self.lists)} ranks, M = {self.count}, F = I = W = {self.unit_s * 1e3:g} ms: "
-            f"measured idle share {percent(self.idle_share)}, model {percent(self.model_share)}"
+            f"measured idle share {percent(self.idle_share)}, model {percent(self.model_share)}{done}"
         )
 
     @property
@@ -94,11 +98,12 @@ def perform(
     outcomes = offered.run(subject, observed.order, world_size, *arguments, deadline_s=DEADLINE_S)
     reports: list[dict[str, Any]] = outcomes.values
     judge.timeline(outcomes)
-    found = []
+    found, recomputed = [], 0
     for outcome, report in zip(outcomes, reports, strict=True):
         events = [Event(*event) for event in report["events"]]
         issued = [op.issued_ns for op in outcome.operations]
         found.append(executed.actions(events, issued, splits=schedule not in executed.WHOLE))
+        recomputed += executed.recomputed(events)
     return Performed(
         schedule=schedule,
         count=count,
@@ -106,4 +111,5 @@ def perform(
         name=reports[0]["schedule"],
         lists=found,
         moments=[report["moments"] for report in reports],
+        recomputed=recomputed,
     )

@@ -17,6 +17,7 @@ from impls.reference.pipeline.counts import peak_activations
 from impls.reference.pipeline.simulate import ShareOf
 
 SIZES = [(1, 1), (1, 4), (2, 2), (2, 3), (3, 3), (3, 7), (4, 8), (5, 6)]
+LARGE = [(4, 24), (10, 30)]  # M no power of two, and more ranks than the tables of papers have
 FEW = [(2, 1), (3, 2), (4, 1), (4, 3), (8, 3)]  # fewer microbatches than ranks
 TIMES = [Times(), Times(1, 2, 0), Times(3, 1, 1), Times(1, 3, 2)]
 LATENCY = Fraction(1, 10)
@@ -94,7 +95,7 @@ def test_gpipe_refuses_what_it_does_not_allow(subject: Subject, judge: Judge) ->
 
 @claim("pipeline.1f1b.same-bubble", provides=["one_f_one_b"])
 def test_1f1b_idles_as_long_as_gpipe(subject: Subject, judge: Judge) -> None:
-    _judge_all(subject, judge, "one_f_one_b", SIZES)
+    _judge_all(subject, judge, "one_f_one_b", [*SIZES, *LARGE])
     for size in [(2, 4), (3, 6), (4, 8), (4, 32)]:
         _judge_latency(subject, judge, *size)
 
@@ -176,7 +177,7 @@ def test_order_of_1f1b_holds_no_more_than_the_ranks_behind_need(subject: Subject
             unit="microbatches",
             message="beside it GPipe holds all M = 8 on every rank",
         )
-    _judge_peaks(subject, judge, [*SIZES, (8, 16), (4, 64)])
+    _judge_peaks(subject, judge, [*SIZES, (8, 16), (4, 64), *LARGE])
 
 
 @claim("pipeline.1f1b.memory", tier=Tier.CONTRACT, provides=["one_f_one_b"])

@@ -121,6 +121,11 @@ def told(found: Sequence[Action]) -> str:
         ("F0/1 F0/2 F1/3 I0/2 W0/2 I1/3 W1/3", [], False, "F0 F1 B0 B1"),
         ("f0/1 F0/2 F1/3 I0/2 W0/2 I1/3 W1/3", [], False, "F0 F1 B0 B1"),
         ("f0/1 f1/2 F0/3 I0/3 W0/3 F1/4 I1/4 W1/4", [], False, "F0 F1 B0 B1"),
+        ("F0/1 F1/2 F0/3 I0/1 W0/1 F1/4 I1/2 W1/2", [], False, "F0 F1 B0 B1"),
+        ("F0/1 F1/2 F0/3 W0/3 I0/3 F1/4 W1/4 I1/4", [], False, "F0 F1 B0 B1"),
+        ("F0/1 F0/2 W0/1 F1/3 F1/4 W1/3", [], False, "F0 W0 F1 W1"),
+        ("F0/1 F1/2 F1/3 I0/1 W0/1 I1/2 W1/2", [], False, "F0 F1 F1 B0 B1"),
+        ("F0/1 F1/2 F0/3 F1/4 I0/3 W0/3 I1/4 W1/4", [], False, "F0 F1 F0 F1 B0 B1"),
         ("F0 I0 W0 I0 W0", [], False, "F0 B0 B0"),
     ],
     ids=[
@@ -132,6 +137,11 @@ def told(found: Sequence[Action]) -> str:
         "trial run with gradients",
         "trial run without",
         "computed again for backward",
+        "computed again within a checkpoint",
+        "computed again for a backward of its own",
+        "computed again at once",
+        "twice before another backward",
+        "all twice before any backward",
         "backward twice",
     ],
 )

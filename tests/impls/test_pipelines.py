@@ -38,12 +38,13 @@ def step(folder: Path, source: str, schedule: str = "1f1b") -> list[float]:
         "def train_1f1b(stages, inputs, labels): return [len(inputs), len(labels) * len(stages)]",
         "def train_step(net, microbatches, targets, num_microbatches): return [num_microbatches, len(targets)]",
         "def run_pipeline(stage, chunks, targets): return [len(chunks), len(targets)]",
+        "def train_step(stage, microbatches, target, loss_fn): return [len(microbatches), len(target)]",
         "class Pipeline:\n    def __init__(self, module, rank, world_size, loss_fn): pass\n"
         "    def train_batch(self, microbatches, targets): return [len(microbatches), len(targets)]",
         "class PipelineEngine:\n    def __init__(self, stage, n_micro, schedule='gpipe'): self.n = n_micro\n"
         "    def step(self, micro_batches, y, loss_fn): return [self.n, len(y)]",
     ],
-    ids=["contract", "synonyms", "one schedule", "with a count", "chunks", "class", "class with a count"],
+    ids=["contract", "synonyms", "one schedule", "with a count", "chunks", "target", "class", "class with a count"],
 )
 def test_a_list_of_microbatches_is_handed_over(tmp_path: Path, source: str) -> None:
     assert step(tmp_path, source) == [3.0, 3.0]
