@@ -80,10 +80,12 @@ def _copy(tensor: Tensor) -> Tensor:
 def construct(ctx: RankContext, model: str, *, seed: int, dtype: torch.dtype | None = None) -> dict[str, Any]:
     """Wrap a model whose values differ between ranks, by their seeds: what it held before and after."""
     module = models.build(model, seed, dtype)
-    before = state(module)
+    before, held = state(module), list(module.parameters())  # as an optimizer built beforehand holds them
     built = replica(ctx, module)
     tied = len(list(built.module.parameters())) < len(list(built.module.named_parameters(remove_duplicate=False)))
-    return {"before": before, "after": state(built.module), "tied": tied}
+    now = {id(parameter) for parameter in built.module.parameters()}
+    kept = [id(parameter) in now for parameter in held]
+    return {"before": before, "after": state(built.module), "tied": tied, "kept": kept}
 
 
 def train(

@@ -77,6 +77,21 @@ def evaluated(ctx: RankContext, weights: Weights) -> list[Values]:
     return [*found, _step(built, weights[2])]
 
 
+def looked_at(ctx: RankContext, weights: Weights) -> list[Values]:
+    """Steps with a pass without gradients between forward and backward, as of a teacher or for a log."""
+    built = _bag(ctx, SHAPES)
+    found = []
+    for of_step, looked in zip(weights[::2], weights[1::2], strict=True):
+        built.module.zero_grad(set_to_none=True)
+        loss = built(models.packed(of_step))
+        with torch.no_grad():
+            built(models.packed(looked))
+        loss.backward()
+        built.finish()
+        found.append(gradients(built.module))
+    return found
+
+
 def side_by_side(ctx: RankContext, weights: Weights) -> list[Values]:
     """Two wrapped modules and one backward pass through both, twice; the second has its shapes in reverse."""
     first, second = _bag(ctx, SHAPES), _bag(ctx, SHAPES[::-1])

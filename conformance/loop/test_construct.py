@@ -69,6 +69,18 @@ def test_construction_gives_every_rank_the_buffers_of_rank_0(subject: Subject, j
     _construct(subject, judge, world_size, "buffers", buffers=True)
 
 
+@claim("loop.construct-broadcast", tier="contract", provides=["DataParallel"])
+@pytest.mark.parametrize("model", ["frozen", "tied"])
+def test_construction_keeps_the_parameters_that_an_optimizer_holds(subject: Subject, judge: Judge, model: str) -> None:
+    reports = subject.run(programs.construct, 2, model, seed=own_seeds(SEED, 2)).values
+    kept = [True] * len(list(models.MODELS[model]().parameters()))
+    judge.expect(
+        [report["kept"] for report in reports],
+        [kept] * 2,
+        message="by rank: each parameter from before construction is still one of the wrapped module's",
+    )
+
+
 @claim("loop.construct-broadcast", tier="exotic", provides=["DataParallel"])
 @pytest.mark.parametrize("world_size", EXOTIC_SIZES)
 def test_construction_broadcasts_on_unusual_numbers_of_ranks(subject: Subject, judge: Judge, world_size: int) -> None:

@@ -98,6 +98,13 @@ def test_gradients_are_the_mean_in_evaluation_mode_too(subject: Subject, judge: 
 
 
 @claim("loop.mean", tier="contract", provides=WRAPPED)
+def test_a_pass_without_gradients_before_backward_changes_none(subject: Subject, judge: Judge) -> None:
+    reports = subject.run(relied_programs.looked_at, 2, single.coefficients(SHAPES, 2, [0, 7, 1, 8])).values
+    expected = [_expected(SHAPES, step, range(2)) for step in range(2)]
+    _judge_steps(judge, reports, expected, "gradients with a pass under no_grad between forward and backward")
+
+
+@claim("loop.mean", tier="contract", provides=WRAPPED)
 @pytest.mark.parametrize("world_size", [2, 3])
 def test_two_replicas_share_a_backward_pass(subject: Subject, judge: Judge, world_size: int) -> None:
     shapes = [SHAPES, SHAPES[::-1]] * 2

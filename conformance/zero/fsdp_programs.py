@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import io
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -12,11 +14,59 @@ from conformance.groups import own_group
 from conformance.zero.plan import Plan
 from conformance.zero.saved_states import full_state
 from conformance.zero.value_programs import Report, begin, go_on, whole, with_another_rate
+from fixtures import models
 from fixtures.world.context import RankContext
 from impls.handover import NotProvided
-from impls.stages import Trainer
+from impls.stages import Trainer, stage
 
 STAGE = "3"
+GAIN = 3.0
+
+
+class Bent(nn.Module):
+    """Two linear layers that hold all parameters; takes more than its input, and turns about in evaluation."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(models.FEATURES, models.FEATURES)
+        self.second = nn.Linear(models.FEATURES, models.FEATURES)
+
+    def forward(self, x: Tensor, shift: Tensor | float = 0.0, *, gain: float = 1.0) -> Tensor:
+        """[rows, FEATURES] to [rows, FEATURES]."""
+        out: Tensor = gain * (self.second(self.first(x)) + shift)
+        return out if self.training else -out
+
+
+def called(ctx: RankContext, seed: int, rows: Tensor, shift: Tensor, *, training: bool) -> dict[str, Any]:
+    """A forward and a backward pass of the sharded and of a bare module, up to the input, with all that it takes."""
+    assert ctx.impl is not None
+    bare = models.fill(Bent(), seed).train(training)
+    module = models.fill(Bent(), seed).train(training)
+    try:
+        trainer = stage(ctx.impl, STAGE, module, lr=1.0)
+    except NotProvided as reason:
+        return {"missing": str(reason)}
+    further, keywords = _taken(trainer.wrapper, shift)
+    found = []
+    for forward, backward in ((trainer, trainer.backward), (bare, Tensor.backward)):
+        x = rows.clone().requires_grad_()
+        out = forward(x, *further, **keywords)
+        backward(out.sum())
+        found.append({"result": out.detach().clone(), "input's gradient": x.grad})
+    trainer.finish()
+    return {"sharded": found[0], "bare": found[1]}
+
+
+def _taken(wrapper: Callable[..., Any], shift: Tensor) -> tuple[list[Tensor], dict[str, float]]:
+    """What may be given beside the input: a forward that says it takes no more is not asked to."""
+    forward = inspect.signature(wrapper.forward if isinstance(wrapper, nn.Module) else wrapper)
+    for further, keywords in (([shift], {"gain": GAIN}), ([shift], {})):
+        try:
+            forward.bind(shift, *further, **keywords)
+        except TypeError:
+            continue
+        return further, keywords
+    return [], {}
 
 
 def in_halves(ctx: RankContext, name: str, plan: dict[str, Any]) -> Report:

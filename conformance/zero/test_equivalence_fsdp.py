@@ -16,6 +16,8 @@ from conformance.loop.single import batches
 from conformance.zero import fsdp_programs, single
 from conformance.zero.equivalence import judge_plans, judge_trained, stages, trained
 from conformance.zero.plan import Plan, rows_for_layers
+from fixtures import models
+from fixtures.world.per_rank import PerRank
 
 SGD: dict[str, Any] = {"optimizer": "SGD", "options": {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.1}}
 ADAMW: dict[str, Any] = {"optimizer": "AdamW", "options": {"lr": 0.05, "weight_decay": 0.1}}
@@ -88,6 +90,22 @@ def test_groups_of_ranks_train_by_themselves(subject: Subject, judge: Judge, sta
     plans = [dataclasses.replace(plan, data=[by_rank[half] for by_rank in plan.data]) for half in halves]
     pairs = zip(plans, halves, strict=True)
     judge_trained(judge, [trained(subject, stage, own, reports[half]) for own, half in pairs])
+
+
+@claim("zero.equivalence", tier="contract", provides=["fully_shard"])
+@pytest.mark.parametrize("training", [True, False])
+def test_sharded_module_is_called_as_it_was(subject: Subject, judge: Judge, training: bool) -> None:
+    rows, shifts = (PerRank([models.rows(2, at + rank) for rank in range(2)]) for at in (60, 70))
+    reports = subject.run(fsdp_programs.called, 2, 5, rows, shifts, training=training).values
+    if "missing" in reports[0]:
+        judge.not_provided(reports[0]["missing"])
+    found = [
+        (f"rank {rank}, {what}", expect.same(report["sharded"][what], value))
+        for rank, report in enumerate(reports)
+        for what, value in report["bare"].items()
+    ]
+    mode = "training" if training else "evaluation"
+    judge_all(judge, found, f"a sharded module in {mode} mode against the bare one, with all arguments that it takes")
 
 
 @claim("zero.equivalence", tier="contract", provides=["fully_shard"])
