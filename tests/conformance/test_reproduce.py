@@ -380,6 +380,11 @@ def test_schedule_that_is_right_is_never_called_wrong(tmp_path, source, name, cl
     assert told.splitlines()[-1] == "exit status 0"
 
 
+def test_file_with_a_mark_of_byte_order_is_read(tmp_path):
+    description = _written(tmp_path, "\ufeffdef bubble_1f1b(P, M):\n    return 0.5\n")
+    assert script(_result("pipeline.simulators.1f1b"), ["bubble_1f1b"], description) is not None
+
+
 def test_ranks_of_a_bubble_may_be_called_p(tmp_path):
     description = _written(tmp_path, "def bubble_1f1b(p, m):\n    return (p - 1) / (m + p - 1)\n")
     assert "ours(p=P, m=M)" in (script(_result("pipeline.simulators.1f1b"), ["bubble_1f1b"], description) or "")
