@@ -121,6 +121,8 @@ def _words(bindings: Mapping[str, str]) -> dict[str, str]:
     words: dict[str, str] = {}
     for parameter, given in bindings.items():
         words |= {key: key for key in ast.literal_eval(given)} if given.startswith("{") else {given: parameter}
+    if "world_size" in words:  # the ranks of a schedule and of a bubble are its stages
+        words.setdefault("num_stages", words["world_size"])
     return words | ({key: key for key in _OPTIONS} if "optimizer_cls" in words else {})  # they go where the class goes
 
 

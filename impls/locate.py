@@ -10,6 +10,7 @@ import dataclasses
 import difflib
 import hashlib
 import os
+import re
 import shlex
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,6 +31,7 @@ _NOT_SOURCES = frozenset({"__pycache__", "node_modules", "site-packages", "venv"
 _OWNERS = {spelling: entry.name for entry in ENTRIES.values() for spelling in entry.spellings}
 _COLLECTIVES = frozenset(spelling for spelling, name in _OWNERS.items() if ENTRIES[name].block == "collectives")
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_EXIT = re.compile(r"(sys\.exit|os\._exit|exit|quit|raise SystemExit)\b")
 _MOST_TOLD = 4  # names or files in one sentence
 _SPECIAL_NAMES = frozenset({"adapters", "MANIFEST"})
 
@@ -231,7 +233,7 @@ def _located(name: str, spec: str, path: Path, kind: Kind, module: str, anything
         raise ProvidesNothing(
             f"--impl={spec}: {path.name} defines none of the names that are checked, such as ring_allreduce or "
             'DataParallel. Rename, or map yours in a table: adapters = {"ring_allreduce": "my_name"}.'
-            f"{_what_it_has(candidates, spec)}{_below(path, spec)}"
+            f"{_what_it_has(candidates, spec)}{_ends(candidates, spec)}{_below(path, spec)}"
         )
     own = kind in (Kind.FILE, Kind.FOLDER, Kind.YOURS)
     return Located(
@@ -274,6 +276,18 @@ def _what_it_has(candidates: Sequence[Path], spec: str) -> str:
     names = [node.name for node in nodes if not node.name.startswith("_")]
     more = f" and {len(names) - _MOST_TOLD} more" if len(names) > _MOST_TOLD else ""
     return f" It has {', '.join(names[:_MOST_TOLD])}{more}." if names else ""
+
+
+def _ends(candidates: Sequence[Path], spec: str) -> str:
+    """Where the text of a file ends the process as it is imported: nothing below that line would be there."""
+    found = [
+        f" {path.name}:{node.lineno} ends the process when the file is imported (SystemExit): what stands at the level "
+        'of the module belongs under if __name__ == "__main__".'
+        for path in candidates
+        for node in _parse(path, spec).body
+        if isinstance(node, ast.Expr | ast.Raise) and _EXIT.match(ast.unparse(node))
+    ]
+    return "".join(found[:1])
 
 
 def _below(folder: Path, spec: str) -> str:

@@ -19,6 +19,7 @@ from impls.arrays import knows_arrays_only
 from impls.communicator import MethodOf, member
 from impls.contract import ENTRIES, Entry
 from impls.handover import bindings
+from impls.step_forms import stage_class
 
 if TYPE_CHECKING:
     from impls.loading import Implementation
@@ -35,6 +36,8 @@ def reach(impl: Implementation, name: str) -> Reach:
     where it is handed numpy's arrays.
     """
     value = impl.get(name)
+    if name == "train_step" and stage_class(value) is not None:
+        return {}  # its stage is to be made first, from arguments that `pipelines` chooses
     for module, expression in _expressions(impl, name, value):
         if (file := getattr(module, "__file__", None)) is None:
             continue

@@ -49,8 +49,8 @@ def _start(report: Report, room: int) -> Iterator[str]:
     yield f"            {paper.line(first.rerun)}"
 
 
-def _weight(found: Start) -> tuple[bool, int]:
-    return found.impl != score.SUITE, len(found.waiting)
+def _weight(found: Start) -> tuple[bool, int, int]:
+    return found.impl != score.SUITE, -score.TIERS.index(found.tier), len(found.waiting)
 
 
 def _paths(files: Sequence[str]) -> Iterator[str]:

@@ -56,16 +56,21 @@ def start(report: Report, impl: str) -> Start | None:
         return None
     claims = {claim["id"]: claim for claim in report["claims"]}
     place = {name: number for number, name in enumerate(claims)}
-    roots = [name for name in broken if not (_upstream(name, claims) & broken.keys())] or list(broken)
+    tiers = {name: min(score.TIERS.index(result["tier"]) for result in broken[name]) for name in broken}
+    # A claim that is broken beyond plain use only explains no plain failure.
+    roots = [
+        name
+        for name in broken
+        if all(tiers.get(one, len(score.TIERS)) > tiers[name] for one in _upstream(name, claims))
+    ] or list(broken)
     waiting = {root: behind.get(root, set()) - broken.keys() for root in roots}
 
     def key(name: str) -> tuple[bool, int, int, int]:
         is_ours = not any(result["verdict"] in score.BROKEN for result in broken[name])
-        tier = min(score.TIERS.index(result["tier"]) for result in broken[name])
-        return is_ours, tier, -len(waiting[name]), place[name]
+        return is_ours, tiers[name], -len(waiting[name]), place[name]
 
     first = min(roots, key=key)
-    tier = score.TIERS[key(first)[1]]
+    tier = score.TIERS[tiers[first]]
     cases = [result for result in broken[first] if result["tier"] == tier]
     verdict = score.worst(result["verdict"] for result in cases)
     return Start(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import functools
+import importlib.util
 import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -168,7 +169,7 @@ def text_of(name: str) -> str:
 
 @functools.cache
 def _text(file: Path) -> str:
-    return file.read_text(encoding="utf-8", errors="replace")
+    return importlib.util.decode_source(file.read_bytes())  # with its mark of byte order, and the encoding it names
 
 
 def _imported(tree: ast.Module) -> set[str]:

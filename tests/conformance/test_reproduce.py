@@ -279,6 +279,16 @@ NONE = {  # what a script cannot show has none: the source, the claim, the name 
         "train_step",
         "test_gradients_are_those_of_a_single_process",
     ),
+    "stage of its author's own class": (
+        "class PipelineStage:\n"
+        "    def __init__(self, module, rank, world_size):\n        self.module = module\n"
+        "    def forward(self, x):\n        return self.module(x)\n"
+        "    def backward(self, grad):\n        return grad\n"
+        "def run_gpipe(stage: PipelineStage, microbatches, targets, loss_fn):\n    return stage\n",
+        "pipeline.equivalence",
+        "train_step",
+        "test_gradients_are_those_of_a_single_process[gpipe]",
+    ),
     "advice without the configuration": (
         "def advise(num_parameters):\n    return '1'\n",
         "choose.ddp",
@@ -314,6 +324,70 @@ def test_call_has_the_names_that_the_hand_in_has_for_its_arguments(tmp_path):
     text = script(_result("pipeline.simulators.1f1b"), ["bubble_1f1b"], description)
     assert text is not None
     assert "ours(P=P, M=M)" in text
+
+
+BY_TICK = (
+    """
+def one_f_one_b(num_stages, num_microbatches):
+    """
+    + '"""One row for each clock tick."""'
+    + """
+    left = []
+    for s in range(num_stages):
+        warm, f, b = min(num_stages - 1 - s, num_microbatches), 0, 0
+        kinds = "F" * warm + "FB" * (num_microbatches - warm) + "B" * warm
+        left.append([(kind, s, kinds[:at].count(kind)) for at, kind in enumerate(kinds)])
+    done, table = set(), []
+    while any(left):
+        row = []
+        for s, actions in enumerate(left):
+            kind, _, m = actions[0] if actions else ("", 0, 0)
+            needs = {("F", s - 1, m)} if kind == "F" and s else set()
+            needs |= {("B", s + 1, m)} if kind == "B" and left[s + 1:] else set()
+            row.append(actions.pop(0) if actions and needs <= done else None)
+        done |= {*row}
+        table.append(row)
+    return table
+"""
+)
+REFUSES = "    if min(num_stages, num_microbatches) < 1:\n        raise ValueError\n"
+CYCLES = """
+def clock_cycles(m, n):
+    for k in range(m + n - 1):
+        yield [(k - j, j) for j in range(max(1 + k - m, 0), min(1 + k, n))]
+"""
+SCHEDULES = {
+    "row for each tick": (
+        BY_TICK.replace("    left = []\n", f"{REFUSES}    left = []\n"),
+        "one_f_one_b",
+        "1f1b.same-bubble",
+        ": right",
+    ),
+    "as the memory sees it": (BY_TICK, "one_f_one_b", "1f1b.memory", ": right"),
+    "cycles without kinds": (CYCLES, "gpipe", "gpipe.bubble", "nothing is said of it"),
+}
+
+
+@pytest.mark.parametrize(("source", "name", "claim", "said"), SCHEDULES.values(), ids=SCHEDULES)
+def test_schedule_that_is_right_is_never_called_wrong(tmp_path, source, name, claim, said):
+    text = script(_result(f"pipeline.{claim}"), [name], _written(tmp_path, source))
+    assert text is not None
+    path = tmp_path / "shown.py"
+    path.write_text(text)
+    told = outputs([path])[path]
+    assert said in told
+    assert "WRONG" not in told
+    assert told.splitlines()[-1] == "exit status 0"
+
+
+def test_file_with_a_mark_of_byte_order_is_read(tmp_path):
+    description = _written(tmp_path, "\ufeffdef bubble_1f1b(P, M):\n    return 0.5\n")
+    assert script(_result("pipeline.simulators.1f1b"), ["bubble_1f1b"], description) is not None
+
+
+def test_ranks_of_a_bubble_may_be_called_p(tmp_path):
+    description = _written(tmp_path, "def bubble_1f1b(p, m):\n    return (p - 1) / (m + p - 1)\n")
+    assert "ours(p=P, m=M)" in (script(_result("pipeline.simulators.1f1b"), ["bubble_1f1b"], description) or "")
 
 
 def test_fault_beyond_the_plainest_use_has_no_script(tmp_path):

@@ -53,6 +53,7 @@ RAISES: list[tuple[str, Callable[[], object], str]] = [
     ("overwritten", _overwritten, "was overwritten"),
     ("state", _loaded, "saved state is not what loading expects"),
     ("integers", lambda: torch.ones(2, dtype=torch.int64).div_(2), "Whole numbers"),
+    ("kernel under a stub", lambda: _backward_twice[(1,)](), "A function is indexed"),  # type: ignore[index]
     ("nothing to join", lambda: torch.cat([]), "list of tensors to be joined is empty"),
 ]
 

@@ -131,3 +131,9 @@ def test_a_manifest_is_read_without_import(folder: Path) -> None:
     assert manifest_of(locate("mine.py")) == {"deviates": {"x": {"reason": "r"}}}
     Path("mine.py").write_text(RING + "MANIFEST = dict()\n")
     assert manifest_of(locate("mine.py")) == {}
+
+
+def test_file_that_ends_the_process_when_it_is_imported_is_told_with_its_line(folder: Path) -> None:
+    (folder / "ends.py").write_text("import sys\n\nsys.exit(0)\n")
+    with pytest.raises(ProvidesNothing, match=r"ends\.py:3 ends the process .*SystemExit"):
+        locate("ends.py")

@@ -43,6 +43,15 @@ def test_a_core_failure_comes_before_an_exotic_one() -> None:
         assert found.claim["id"] == "loop.mean"
 
 
+def test_a_core_failure_comes_before_a_contract_one_that_it_needs() -> None:
+    """What breaks beyond plain use only does not explain a plain failure downstream of it."""
+    core = sample.result("loop.step", "reference", Verdict.VIOLATED, case="n=2")
+    contract = sample.result("loop.mean", "reference", Verdict.VIOLATED, case="n=8", tier=Tier.CONTRACT)
+    found = start.start(report(contract, core), "reference")
+    assert found is not None
+    assert (found.claim["id"], found.tier) == ("loop.step", "core")
+
+
 def test_a_failure_of_the_suite_comes_after_one_of_the_implementation() -> None:
     found = start.start(report(sample.result("loop.same-init", "torch", Verdict.VIOLATED, tier=Tier.EXOTIC)), "torch")
     assert found is not None
