@@ -29,7 +29,9 @@ tempfile.gettempdir()
 lock = (folder / "lock").open("w")
 signal.signal(signal.SIGTERM, lambda *_: None)
 environment = {name: os.environ[name] for name in ("PATH",)} | {"TMPDIR": str(folder), "WHOSE": "its own"}
-run = warm_pytest.fork([str(folder / "test_looks.py"), *warm_pytest.OPTIONS], folder / "log.txt", environment)
+kept = os.open(folder / "kept", os.O_WRONLY | os.O_CREAT)
+environment["KEPT"] = str(kept)
+run = warm_pytest.fork([str(folder / "test_looks.py"), *warm_pytest.OPTIONS], folder / "log.txt", environment, kept)
 sys.exit(run.wait())
 """
 
@@ -41,6 +43,7 @@ def test_what_a_run_finds():
     held = {os.readlink(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd") if int(number) > 2
             and os.path.exists(f"/proc/self/fd/{number}")}
     assert not any(path.endswith("/lock") for path in held)
+    assert os.readlink(f"/proc/self/fd/{os.environ['KEPT']}").endswith("/kept")
     assert os.environ["WHOSE"] == "its own" and "HIDDEN" not in os.environ
     assert tempfile.gettempdir() == os.environ["TMPDIR"]
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
