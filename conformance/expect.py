@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from conformance import patterns
+from conformance.hints import patterns
 
 if TYPE_CHECKING:
     import torch

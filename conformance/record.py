@@ -17,15 +17,15 @@ from pathlib import Path
 from typing import Any
 
 from conformance.checks import Description
-from conformance.contrasts import split_signature
 from conformance.grading import points
 from conformance.grading.rubric import Rubric
+from conformance.hints.contrasts import split_signature
+from conformance.hints.signatures import own_signature, signature
+from conformance.hints.stops import stop_signature
 from conformance.journal import Gathered, Planned
 from conformance.options import SUITE, Chosen
 from conformance.reproduce import scripts
 from conformance.ruling import STALE
-from conformance.signatures import own_signature, signature
-from conformance.stops import stop_signature
 from conformance.verdict import Claim, ImplInfo, Record, Result, ScenarioStory, Text, Tier, Verdict
 from impls.contract import ENTRIES
 

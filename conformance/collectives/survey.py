@@ -1,7 +1,7 @@
 """Once a case is broken: which others are, too. A student is told where it goes wrong, not only that it does.
 
 The rest of the table is examined, and then the simplest broken case again with one thing about it changed at a time:
-what makes it right is what the fault is about. See ``conformance.splits``, which draws the conclusion.
+what makes it right is what the fault is about. See ``conformance.hints.splits``, which draws the conclusion.
 """
 
 from __future__ import annotations

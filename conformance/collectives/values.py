@@ -13,7 +13,7 @@ from conformance import expect
 from conformance.checks import Judge
 from conformance.collectives.layouts import lay_out
 from conformance.expect import Comparison
-from conformance.patterns import pattern
+from conformance.hints.patterns import pattern
 from conformance.verdict import Witness
 from fixtures import tolerances
 from fixtures.draws import Case, total_of

@@ -13,9 +13,9 @@ from torch import Tensor
 from conformance import expect
 from conformance.checks import Judge, Subject
 from conformance.expect import Comparison
+from conformance.hints.patterns import pattern
 from conformance.judge import Broken
 from conformance.loop.judging import Named, judge_all
-from conformance.patterns import pattern
 from conformance.pipeline import offered, programs
 from conformance.pipeline.case import Case, loss_ranks, placement, shares
 from conformance.pipeline.single import Run, alone

@@ -11,8 +11,8 @@ import dataclasses
 import re
 from collections.abc import Iterator, Sequence
 
-from conformance.contrasts import by_model, by_size, size_of
-from conformance.signature_texts import text, texts
+from conformance.hints.contrasts import by_model, by_size, size_of
+from conformance.hints.texts import text, texts
 from conformance.verdict import Result, Text, Tier, Verdict
 
 _NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")

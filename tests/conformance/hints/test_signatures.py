@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from conformance import expect
-from conformance.patterns import pattern
-from conformance.signature_texts import texts as _texts
-from conformance.signatures import signature
+from conformance.hints.patterns import pattern
+from conformance.hints.signatures import signature
+from conformance.hints.texts import texts as _texts
 from conformance.verdict import Result, Text, Tier, Verdict
 from impls.loading import load
 from impls.reference import queue_mesh

@@ -11,10 +11,10 @@ import pytest
 import torch
 
 from conformance.collectives.survey import facts, neighbours, survey, told
-from conformance.contrasts import split_signature
+from conformance.hints.contrasts import split_signature
+from conformance.hints.splits import QUESTIONS, split
+from conformance.hints.texts import texts
 from conformance.judge import Broken
-from conformance.signature_texts import texts
-from conformance.splits import QUESTIONS, split
 from conformance.verdict import Result, Tier, Verdict
 from fixtures import draws
 from fixtures.draws import Case

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from conformance.stops import _stops, stop_signature
+from conformance.hints.stops import _stops, stop_signature
 from conformance.verdict import RankReport, Result, Tier, Verdict
 
 

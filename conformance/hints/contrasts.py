@@ -9,8 +9,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from conformance.signature_texts import text, texts
-from conformance.splits import Split, split
+from conformance.hints.splits import Split, split
+from conformance.hints.texts import text, texts
 from conformance.verdict import Result, Text, Verdict
 
 MODELS = frozenset({"mlp", "tied", "frozen", "shared", "uneven", "unused", "scalar", "mixed"})  # of fixtures.models
