@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+pytestmark = pytest.mark.xdist_group(__name__)
+
 PROGRAMS = """
 import os, torch
 import torch.distributed as dist

@@ -13,7 +13,10 @@ import pytest
 
 from conformance.verdict import Verdict
 
-pytestmark = pytest.mark.timeout(600)  # one run over seven implementations
+pytestmark = [
+    pytest.mark.timeout(600),  # one run over seven implementations
+    pytest.mark.xdist_group(__name__),
+]
 
 ROOT = Path(__file__).resolve().parents[2]
 VARIANTS = ROOT / "tests" / "variants"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
@@ -56,7 +55,7 @@ def page(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     page.close()
 
 
-@pytest.mark.parametrize(("language", "scheme"), list(itertools.product(("en", "fa"), ("light", "dark"))))
+@pytest.mark.parametrize(("language", "scheme"), [("en", "light"), ("fa", "dark")])  # colours know no language
 def test_axe_finds_no_violation(page: Page, language: str, scheme: Literal["light", "dark"]) -> None:
     page.emulate_media(color_scheme=scheme)
     if page.get_attribute("html", "lang") != language:

@@ -18,7 +18,10 @@ import pytest
 from conformance.hints.texts import texts
 from tests.conformance.conftest import ROOT
 
-pytestmark = pytest.mark.timeout(600)  # one run over all hand-ins and mutants
+pytestmark = [
+    pytest.mark.timeout(600),  # one run over all hand-ins and mutants
+    pytest.mark.xdist_group(__name__),
+]
 
 SUM = "test_every_rank_gets_the_sum"
 GATHER = "test_every_rank_gets_all_tensors_in_rank_order"
