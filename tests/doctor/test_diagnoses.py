@@ -12,6 +12,9 @@ import pytest
 from tests.doctor.running import Run, doctor, line_of
 
 # script, kind, ranks to blame, text of the line to look at, entry to read
+# Which of them depends on what comes first: gloo's error in the ranks that wait, or the answer of who waits for whom.
+LEFT_OR_AWAITED = "left|hang"
+
 FAULTS = [
     ("collective_under_if.py", "hang", [0], "# the fault", "collective-in-a-branch"),
     ("uneven_batches.py", "left", [2], "# waited for in vain", "uneven-batches"),
@@ -25,9 +28,9 @@ FAULTS = [
     ("own_excepthook.py", "exception", [1], "# the fault", "exception-on-one-rank"),
     ("killed.py", "killed", [1], "dist.all_reduce", ""),
     ("wrong_size.py", "mismatch", [1], "# the fault", "collective-in-a-branch"),
-    ("leaves_abruptly.py", "left", [1], "# the fault", "exception-on-one-rank"),
+    ("leaves_abruptly.py", LEFT_OR_AWAITED, [1], "# the fault", "exception-on-one-rank"),
     ("logs_on_rank_zero.py", "mismatch", [0], "# the fault", "collective-in-a-branch"),
-    ("exits_with_a_status.py", "hang", [1], "# the fault", "exception-on-one-rank"),
+    ("exits_with_a_status.py", LEFT_OR_AWAITED, [1], "# the fault", "exception-on-one-rank"),
     ("over_the_time_out.py", "late", [1], "# the fault", ""),
     ("wrapped.py", "hang", [0], "# the fault", "collective-in-a-branch"),
     ("locks_itself.py", "hang", [1], "with lock:", ""),
@@ -55,7 +58,7 @@ def test_a_fault_is_told_with_rank_line_and_entry(
 ) -> None:
     run = once(script)
     assert run.status == 1, run.told
-    assert run.first["kind"] == kind, run.told
+    assert run.first["kind"] in kind.split("|"), run.told
     assert run.first["ranks"] == ranks, run.told
     assert run.first["where"] == line_of(script, text), run.told
     assert run.first["entries"][:1] == ([entry] if entry else []), run.told
