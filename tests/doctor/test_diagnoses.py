@@ -11,10 +11,10 @@ import pytest
 
 from tests.doctor.running import Run, doctor, line_of
 
-# script, kind, ranks to blame, text of the line to look at, entry to read
 # Which of them depends on what comes first: gloo's error in the ranks that wait, or the answer of who waits for whom.
 LEFT_OR_AWAITED = "left|hang"
 
+# script, kind, ranks to blame, text of the line to look at, entry to read
 FAULTS = [
     ("collective_under_if.py", "hang", [0], "# the fault", "collective-in-a-branch"),
     ("uneven_batches.py", "left", [2], "# waited for in vain", "uneven-batches"),
