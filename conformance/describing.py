@@ -21,6 +21,7 @@ from conformance.verdict import Verdict, to_json
 from impls import around
 from impls.absent import ways_out
 from impls.contract import BLOCKS
+from impls.notebooks import left_in
 
 if TYPE_CHECKING:
     from conformance.checks import Description, Pool
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 
 IMPORT_DEADLINE_S = 30.0
 _IMPORT_ERRORS = ("ModuleNotFoundError", "ImportError")
+_ONLY_IN_NOTEBOOKS = re.compile(
+    r"name 'get_ipython' is not defined|'NoneType' object has no attribute '(system|run_\w+)'"
+)
 _NO_MODULE = re.compile(r"[Nn]o module named '([\w.]+)'")
 _FURTHER: Mapping[str, Any] = {
     "averages": False,
@@ -109,13 +113,19 @@ def filled(known: Description, value: Mapping[str, Any], *, is_peer: bool = Fals
 
 
 def proposal(outcomes: Outcomes, path: str) -> str:
-    """What can be done about an import that fails for want of a package; nothing where that is not so."""
+    """What can be done about an import that fails for want of a package or a notebook; nothing where that is not so."""
     raised = outcomes[0].raised
+    if raised is not None and _ONLY_IN_NOTEBOOKS.search(raised.text):
+        return "".join(f"\n{told}" for file in _sources(Path(path)) if (told := left_in(file)))
     found = _NO_MODULE.search(raised.text) if raised is not None and raised.type in _IMPORT_ERRORS else None
     name = "" if found is None else found[1].partition(".")[0]
     if not name or name in Path(path).parts:  # its own package is not to be replaced
         return ""
     return f"\n{ways_out(name)}"
+
+
+def _sources(path: Path) -> list[Path]:
+    return sorted(path.glob("*.py")) if path.is_dir() else [path]
 
 
 class Descriptions:
