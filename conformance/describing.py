@@ -129,9 +129,9 @@ def _sources(path: Path) -> list[Path]:
 
 
 class Descriptions:
-    """The descriptions of this run, shared by all workers through its folder."""
+    """The descriptions of this run, shared by all workers through its folder; kept in memory where there is none."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path | None) -> None:
         self._folder = folder
         self._known: dict[str, Description] = {}
 
@@ -139,22 +139,24 @@ class Descriptions:
         """Give the description, from the folder where some worker has been first."""
         if (known := self.known(chosen)) is not None:
             return known
-        with self._alone(chosen):
+        if (path := self._path(chosen)) is None:
+            self._known[chosen.name] = find_out(chosen, pool)
+            return self._known[chosen.name]
+        with _alone(path):
             if (known := self.known(chosen)) is not None:
                 return known
-            found = find_out(chosen, pool)
-            path = self._path(chosen)
+            found = self._known[chosen.name] = find_out(chosen, pool)
             fresh = path.with_suffix(".new")
             fresh.write_text(json.dumps(to_json(found)), encoding="utf-8")
             fresh.replace(path)
-        self._known[chosen.name] = found
         return found
 
     def known(self, chosen: Chosen) -> Description | None:
         """Give the description if there is one yet; starts nothing."""
         from conformance.checks import Description
 
-        if chosen.name not in self._known and (path := self._path(chosen)).exists():
+        path = None if chosen.name in self._known else self._path(chosen)
+        if path is not None and path.exists():
             fields = json.loads(path.read_text(encoding="utf-8"))
             verdict = None if fields["verdict"] is None else Verdict(fields["verdict"])
             fields |= {"verdict": verdict, "blocks": tuple(fields["blocks"])}
@@ -162,11 +164,13 @@ class Descriptions:
             self._known[chosen.name] = Description(**fields)
         return self._known.get(chosen.name)
 
-    def _path(self, chosen: Chosen) -> Path:
-        return self._folder / f"impl-{hashlib.sha256(chosen.name.encode()).hexdigest()[:16]}.json"
+    def _path(self, chosen: Chosen) -> Path | None:
+        name = f"impl-{hashlib.sha256(chosen.name.encode()).hexdigest()[:16]}.json"
+        return None if self._folder is None else self._folder / name
 
-    @contextmanager
-    def _alone(self, chosen: Chosen) -> Iterator[None]:
-        with self._path(chosen).with_suffix(".lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)  # released when the worker dies
-            yield
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    with path.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # released when the worker dies
+        yield
