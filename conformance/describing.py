@@ -21,6 +21,7 @@ from conformance.verdict import Verdict, to_json
 from impls import around
 from impls.absent import ways_out
 from impls.contract import BLOCKS
+from impls.notebooks import left_in
 
 if TYPE_CHECKING:
     from conformance.checks import Description, Pool
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 
 IMPORT_DEADLINE_S = 30.0
 _IMPORT_ERRORS = ("ModuleNotFoundError", "ImportError")
+_ONLY_IN_NOTEBOOKS = re.compile(
+    r"name 'get_ipython' is not defined|'NoneType' object has no attribute '(system|run_\w+)'"
+)
 _NO_MODULE = re.compile(r"[Nn]o module named '([\w.]+)'")
 _FURTHER: Mapping[str, Any] = {
     "averages": False,
@@ -109,8 +113,10 @@ def filled(known: Description, value: Mapping[str, Any], *, is_peer: bool = Fals
 
 
 def proposal(outcomes: Outcomes, path: str) -> str:
-    """What can be done about an import that fails for want of a package; nothing where that is not so."""
+    """What can be done about an import that fails for want of a package or a notebook; nothing where that is not so."""
     raised = outcomes[0].raised
+    if raised is not None and _ONLY_IN_NOTEBOOKS.search(raised.text):
+        return "".join(f"\n{told}" for file in _sources(Path(path)) if (told := left_in(file)))
     found = _NO_MODULE.search(raised.text) if raised is not None and raised.type in _IMPORT_ERRORS else None
     name = "" if found is None else found[1].partition(".")[0]
     if not name or name in Path(path).parts:  # its own package is not to be replaced
@@ -118,10 +124,14 @@ def proposal(outcomes: Outcomes, path: str) -> str:
     return f"\n{ways_out(name)}"
 
 
-class Descriptions:
-    """The descriptions of this run, shared by all workers through its folder."""
+def _sources(path: Path) -> list[Path]:
+    return sorted(path.glob("*.py")) if path.is_dir() else [path]
 
-    def __init__(self, folder: Path) -> None:
+
+class Descriptions:
+    """The descriptions of this run, shared by all workers through its folder; kept in memory where there is none."""
+
+    def __init__(self, folder: Path | None) -> None:
         self._folder = folder
         self._known: dict[str, Description] = {}
 
@@ -129,22 +139,24 @@ class Descriptions:
         """Give the description, from the folder where some worker has been first."""
         if (known := self.known(chosen)) is not None:
             return known
-        with self._alone(chosen):
+        if (path := self._path(chosen)) is None:
+            self._known[chosen.name] = find_out(chosen, pool)
+            return self._known[chosen.name]
+        with _alone(path):
             if (known := self.known(chosen)) is not None:
                 return known
-            found = find_out(chosen, pool)
-            path = self._path(chosen)
+            found = self._known[chosen.name] = find_out(chosen, pool)
             fresh = path.with_suffix(".new")
             fresh.write_text(json.dumps(to_json(found)), encoding="utf-8")
             fresh.replace(path)
-        self._known[chosen.name] = found
         return found
 
     def known(self, chosen: Chosen) -> Description | None:
         """Give the description if there is one yet; starts nothing."""
         from conformance.checks import Description
 
-        if chosen.name not in self._known and (path := self._path(chosen)).exists():
+        path = None if chosen.name in self._known else self._path(chosen)
+        if path is not None and path.exists():
             fields = json.loads(path.read_text(encoding="utf-8"))
             verdict = None if fields["verdict"] is None else Verdict(fields["verdict"])
             fields |= {"verdict": verdict, "blocks": tuple(fields["blocks"])}
@@ -152,11 +164,13 @@ class Descriptions:
             self._known[chosen.name] = Description(**fields)
         return self._known.get(chosen.name)
 
-    def _path(self, chosen: Chosen) -> Path:
-        return self._folder / f"impl-{hashlib.sha256(chosen.name.encode()).hexdigest()[:16]}.json"
+    def _path(self, chosen: Chosen) -> Path | None:
+        name = f"impl-{hashlib.sha256(chosen.name.encode()).hexdigest()[:16]}.json"
+        return None if self._folder is None else self._folder / name
 
-    @contextmanager
-    def _alone(self, chosen: Chosen) -> Iterator[None]:
-        with self._path(chosen).with_suffix(".lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)  # released when the worker dies
-            yield
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    with path.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # released when the worker dies
+        yield

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from conformance import collect, mutants, record, skimming, terminal
-from conformance.describing import Descriptions
-from conformance.journal import Gathered, gather
+from conformance.journal import Gathered, gather, read
 from conformance.ledger import LedgerError
 from conformance.options import Choice
 from conformance.state import State
@@ -22,7 +21,7 @@ from conformance.verdict import Claim, Result, Verdict
 
 def finish(session: pytest.Session, state: State) -> None:
     """Read the journals; set the session's exit status; call ``pytest_lockstep_record``."""
-    gathered = gather(state.folder)
+    gathered = gather(read(state.folder) if state.has_workers else state.journal.kept)
     choice = state.choice
     if not gathered.planned and not gathered.stories and not choice.claim_globs and choice.rubric is None:
         return
@@ -65,7 +64,7 @@ def _run(session: pytest.Session, state: State, gathered: Gathered) -> record.Ru
     except LedgerError as error:  # the workers have said so too, as errors of collection
         state.trouble = str(error)
     is_whole = _is_whole(config)
-    known = {impl.name: Descriptions(state.folder).known(impl) for impl in choice.impls}
+    known = {impl.name: state.descriptions.known(impl) for impl in choice.impls}
     return record.Run(
         impls=choice.impls,
         descriptions={name: description for name, description in known.items() if description is not None},

@@ -1,7 +1,8 @@
 """What workers leave for the controller: one append-only file each, one JSON object per line.
 
-Every line is one ``write`` to a file opened for appending, so that a worker that is killed loses at most the line it
-was writing. The reader takes what is whole. The last result of a check counts (a teardown may overrule its call).
+A run without workers keeps its lines in memory, where no other process of the same user can add to them. Every line is
+one ``write`` to a file opened for appending, so that a worker that is killed loses at most the line it was writing. The
+reader takes what is whole. The last result of a check counts (a teardown may overrule its call).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import dataclasses
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -45,11 +46,12 @@ class Gathered:
 
 
 class Journal:
-    """One worker's file in the folder of the run."""
+    """One worker's file in the folder of the run, or the memory of a process that has no workers."""
 
-    def __init__(self, folder: Path, worker: str) -> None:
-        self._path = folder / f"{worker}-{os.getpid()}.jsonl"
+    def __init__(self, folder: Path | None, worker: str) -> None:
+        self._path = None if folder is None else folder / f"{worker}-{os.getpid()}.jsonl"
         self._file: int | None = None
+        self.kept: list[bytes] = []
 
     def planned(self, checks: list[Planned]) -> None:
         """Note what was collected; every worker collects the same."""
@@ -82,23 +84,31 @@ class Journal:
             self._file = None
 
     def _write(self, line: Mapping[str, Any]) -> None:
+        data = json.dumps(plain(line), ensure_ascii=True, allow_nan=False).encode() + b"\n"
+        if self._path is None:
+            self.kept.append(data)
+            return
         if self._file is None:
             self._file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        data = json.dumps(plain(line), ensure_ascii=True, allow_nan=False).encode() + b"\n"
         while data:
             data = data[os.write(self._file, data) :]
 
 
-def gather(folder: Path) -> Gathered:
-    """Read every journal of the folder; a torn last line is left out."""
-    gathered = Gathered()
+def read(folder: Path) -> Iterator[bytes]:
+    """The lines of every journal of the folder."""
     for path in sorted(folder.glob("*.jsonl")):
-        for line in path.read_bytes().splitlines():
-            try:
-                entry = json.loads(line)
-            except ValueError:
-                continue  # the worker was killed while it wrote
-            _take(entry, gathered)
+        yield from path.read_bytes().splitlines()
+
+
+def gather(lines: Iterable[bytes]) -> Gathered:
+    """Put the lines of all journals together; a torn last line is left out."""
+    gathered = Gathered()
+    for line in lines:
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            continue  # the worker was killed while it wrote
+        _take(entry, gathered)
     return gathered
 
 

@@ -1,7 +1,8 @@
 """The pytest plug-in: hooks only. Each hands its work to the module that knows how.
 
-The process that collects and runs checks (an xdist worker, or pytest itself) keeps a journal in a private folder; the
-controller makes that folder, reads it at the end, and gives the record to ``pytest_lockstep_record``.
+The process that collects and runs checks (an xdist worker, or pytest itself) keeps a journal: workers in a private
+folder that the controller makes and reads at the end, pytest itself in its memory. The controller gives the record to
+``pytest_lockstep_record``.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import hypothesis
 import hypothesis.configuration
 import pytest
 
-from conformance import collect, ending, forall, hooks, options, scenarios, skimming, terminal
+from conformance import collect, ending, forall, hooks, options, scenarios, skimming, stopping, terminal
 from conformance.checks import Broken, Description, Judge, Pool, Subject, why_missing
 from conformance.collect import CHECK
 from conformance.describing import Descriptions
@@ -31,7 +32,7 @@ from conformance.patience import Patience
 from conformance.ruling import Ruling, rule, to_result
 from conformance.state import STATE, State
 from conformance.verdict import ScenarioStory, Verdict
-from fixtures.plugin import start_early
+from fixtures.plugin import has_workers, start_early
 from fixtures.world.server import inherit
 
 forall.register_profiles()
@@ -79,16 +80,19 @@ def pytest_configure(config: pytest.Config) -> None:
     workerinput: dict[str, Any] | None = getattr(config, "workerinput", None)
     worker = "main" if workerinput is None else str(workerinput["workerid"])
     folder = Path(tempfile.mkdtemp(prefix="lockstep-run-") if workerinput is None else workerinput["lockstep_folder"])
-    if workerinput is None:
-        inherit(folder)
-    config.stash[STATE] = State(
+    shared = folder if worker != "main" or has_workers(config) else None
+    state = config.stash[STATE] = State(
         choice=choice,
         folder=folder,
         is_controller=workerinput is None,
-        journal=Journal(folder, worker),
-        descriptions=Descriptions(folder),
+        has_workers=has_workers(config),
+        journal=Journal(shared, worker),
+        descriptions=Descriptions(shared),
         seed=_seed(config),
     )
+    if state.is_controller:
+        inherit(folder)
+        config.add_cleanup(stopping.heed())
     if choice.scenario is not None:
         start_early(config)
     hypothesis.configuration.set_hypothesis_home_dir(folder / "hypothesis")

@@ -22,8 +22,9 @@ class State:
     """The choice of the command line, the folder of the run, and what became of it."""
 
     choice: Choice
-    folder: Path  # of journals and descriptions, private to the run
+    folder: Path  # private to the run; of journals and descriptions where there are workers
     is_controller: bool
+    has_workers: bool
     journal: Journal
     descriptions: Descriptions
     seed: int

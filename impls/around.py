@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from impls.contract import ENTRIES
-from impls.contract.spellings import (
+from impls.contract.methods import (
     AFTER_BACKWARD,
     BATCH_START,
     BEGIN_METHODS,

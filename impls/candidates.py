@@ -14,8 +14,8 @@ from typing import Any
 
 from impls.communicator import method_of
 from impls.contract import Entry
+from impls.contract.names import COMMUNICATORS, FAMILIES, WRAPPER_METHODS
 from impls.contract.patterns import entries_of
-from impls.contract.spellings import COMMUNICATORS, FAMILIES, WRAPPER_METHODS
 from impls.definitions import is_library, is_stub, place
 from impls.locate import collectives_in, entries_for
 from impls.step_forms import which_stage

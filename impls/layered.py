@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import nn
 
-from impls.contract.spellings import LAYER_PARAMETERS
+from impls.contract.parameters import LAYER_PARAMETERS
 from impls.handover import NotProvided
 from impls.loading import Implementation
 

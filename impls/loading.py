@@ -20,7 +20,7 @@ from impls.arrays import as_array, as_tensor, knows_arrays_only
 from impls.candidates import Candidate, choose
 from impls.communicator import member
 from impls.contract import BLOCKS, ENTRIES, Entry
-from impls.contract.spellings import STATE_FUNCTIONS
+from impls.contract.methods import STATE_FUNCTIONS
 from impls.definitions import is_library, is_stub, place
 from impls.devices import NoSuchDevice, without_cuda
 from impls.handover import NotProvided, arguments, bindings, takes, takes_any_keyword

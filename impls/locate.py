@@ -18,9 +18,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from impls import notebooks
 from impls.contract import ENTRIES
+from impls.contract.names import COMMUNICATORS, WRAPPER_METHODS
 from impls.contract.patterns import entries_of
-from impls.contract.spellings import COMMUNICATORS, WRAPPER_METHODS
 from impls.spec import Spec
 from impls.table import STUB, BadTable, names_in, read_file, stubs_in
 
@@ -133,6 +134,9 @@ def _locate(spec: str, anything: bool) -> Located:
         raise UnknownImplementation(_unknown(spec, path))
     if path.is_dir():
         return _located(spec, spec, path.resolve(), Kind.FOLDER, _inside_impls(path), anything)
+    if path.suffix == ".ipynb":
+        made = f"{notebooks.export(shlex.quote(spec))}, then give {shlex.quote(str(Path(spec).with_suffix('.py')))}"
+        raise NotPython(f"--impl={spec}: {path.name} is a notebook, which is not read: {made}.")
     if path.suffix != ".py" or not path.is_file():
         raise NotPython(f"--impl={spec}: {path.name} is not a Python file; give a .py file or a folder with some.")
     return _located(spec, spec, path.resolve(), Kind.FILE, _inside_impls(path), anything)
@@ -254,6 +258,8 @@ def _candidates(folder: Path, spec: str, anything: bool = False) -> Iterator[Pat
     modules = sorted(folder.glob("*.py"))
     if not modules:
         made = " `python -m impls new NAME` makes one."
+        if notebook := next(folder.glob("*.ipynb"), None):
+            made = f" It has a notebook, which is not read: {notebooks.export(shlex.quote(str(notebook)))}."
         raise EmptyFolder(f"--impl={spec}: {folder} has no Python module.{_below(folder, spec) or made}")
     for path in sorted(modules, key=lambda path: not path.stem.startswith("_")):
         if path.stem == "__init__" or (
@@ -330,7 +336,8 @@ def _parse(path: Path, spec: str) -> ast.Module:
             return ast.parse(path.read_bytes(), filename=str(path))
     except SyntaxError as error:
         place = f"{path}:{error.lineno}" if error.lineno else str(path)
-        raise BrokenSyntax(f"--impl={spec}: Python cannot read {place}: {error.msg}.") from None
+        told = f" {left}" if (left := notebooks.left_in(path)) else ""
+        raise BrokenSyntax(f"--impl={spec}: Python cannot read {place}: {error.msg}.{told}") from None
     except (ValueError, RecursionError, MemoryError) as error:
         raise BrokenSyntax(f"--impl={spec}: Python cannot read {path}: {error or type(error).__name__}.") from None
     except OSError as error:

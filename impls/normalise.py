@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from impls.contract import Entry
-from impls.contract.spellings import AFTER_BACKWARD, BATCH_START, BEGIN_METHODS, SYNC_METHODS, SYNC_SWITCHES
+from impls.contract.methods import AFTER_BACKWARD, BATCH_START, BEGIN_METHODS, SYNC_METHODS, SYNC_SWITCHES
 from impls.definitions import is_stub
 from impls.handover import NotProvided, arguments, requires
 from impls.loading import Implementation

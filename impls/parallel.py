@@ -19,7 +19,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from impls.contract.spellings import SEQUENCE_SYNCS
+from impls.contract.methods import SEQUENCE_SYNCS
 from impls.definitions import is_stub
 from impls.handover import NotProvided, takes
 from impls.loading import Implementation

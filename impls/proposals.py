@@ -12,7 +12,8 @@ from types import ModuleType
 from typing import Any
 
 from impls.contract import ENTRIES, Entry
-from impls.contract.spellings import STATE_FUNCTIONS, SYNONYMS
+from impls.contract.methods import STATE_FUNCTIONS
+from impls.contract.parameters import SYNONYMS
 from impls.definitions import is_library, is_stub
 from impls.locate import entries_for
 from impls.unfit import unfit

@@ -20,13 +20,7 @@ from torch import Tensor, nn
 
 from impls import gradient_forms, layered
 from impls.contract import Entry
-from impls.contract.spellings import (
-    FSDP_SYNC_FUNCTIONS,
-    GATHER_FUNCTIONS,
-    GATHER_METHODS,
-    GATHERS_FIRST,
-    SYNC_METHODS,
-)
+from impls.contract.methods import FSDP_SYNC_FUNCTIONS, GATHER_FUNCTIONS, GATHER_METHODS, GATHERS_FIRST, SYNC_METHODS
 from impls.definitions import is_stub
 from impls.handover import NotProvided, cannot_be_called, takes, takes_any_keyword
 from impls.loading import Implementation

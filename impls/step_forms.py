@@ -11,7 +11,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from impls.contract import ENTRIES, Entry
-from impls.contract.spellings import SCHEDULE_FUNCTIONS, STEP_METHODS, SYNONYMS
+from impls.contract.methods import STEP_METHODS
+from impls.contract.names import SCHEDULE_FUNCTIONS
+from impls.contract.parameters import SYNONYMS
 from impls.definitions import is_library, is_stub
 from impls.handover import bindings, cannot_be_called
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fixtures.world.context import RankContext
-from impls.contract.spellings import SECONDS_PER_BYTE
+from impls.contract.parameters import SECONDS_PER_BYTE
 
 # By which the two meanings of beta are told apart: 1 MB over 8 ranks takes milliseconds, and the crossover is at kB.
 PROBE = {"num_bytes": 1e6, "world_size": 8, "latency_s": 1e-6, "bandwidth": 1e9}

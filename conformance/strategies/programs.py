@@ -14,7 +14,7 @@ from conformance.loop.programs import replica
 from fixtures import models
 from fixtures.witness import compute
 from fixtures.world.context import RankContext
-from impls.contract.spellings import SYNC_METHODS
+from impls.contract.methods import SYNC_METHODS
 
 INSIDE = "no-sync"  # begin and end marks around what runs in no_sync()
 AT_REST = "at rest"

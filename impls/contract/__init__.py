@@ -24,10 +24,11 @@ from impls.contract.advisor import AdvisorBlock
 from impls.contract.collectives import Collectives
 from impls.contract.cures import Cures
 from impls.contract.data_parallel import DataParallelBlock
+from impls.contract.names import ALIASES
 from impls.contract.network import NetworkBlock
+from impls.contract.parameters import FURTHER_ORDERS
 from impls.contract.pipelines import BubblesBlock, PipelineBlock, SchedulesBlock
 from impls.contract.sharding import FullyShardBlock, MixedPrecisionBlock, ShardedOptimizerBlock, Zero2Block
-from impls.contract.spellings import ALIASES, FURTHER_ORDERS
 from impls.contract.tensor_parallel import TensorParallelBlock
 
 PROTOCOLS: Mapping[str, type] = {

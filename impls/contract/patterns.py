@@ -10,7 +10,7 @@ import dataclasses
 import re
 from collections.abc import Sequence
 
-from impls.contract.spellings import ALIASES
+from impls.contract.names import ALIASES
 
 _HELPERS = r"config|options|args|test|error|mixin|sampler|logger|stats|result|context|trainer|model|check|bench|demo"
 _OF_MODELS = r"grad|param|model|module|weight|buffer|object|optim|time|cost|bytes|bandwidth"

@@ -86,6 +86,15 @@ def test_import_that_goes_wrong_is_a_verdict_and_is_not_tried_again(tmp_path, ou
     assert pool.asked == 1
 
 
+def test_import_that_needs_a_notebook_is_told_with_every_such_line(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text("# get_ipython()\nget_ipython().system('pip install x')\nx = 1 if get_ipython() else 2\n")
+    raised = Raised(type="NameError", text="name 'get_ipython' is not defined", traceback="")
+    pool = OneAnswer(Outcome(rank=0, ending=Ending.RAISED, raised=raised))
+    found = Descriptions(tmp_path).get(dataclasses.replace(MINE, path=str(path)), pool)
+    assert "Only a notebook can run mine.py:2, 3. Delete such lines" in found.reason
+
+
 @pytest.mark.parametrize(
     ("names", "reason"),
     [

@@ -7,7 +7,8 @@ from collections import Counter
 import pytest
 
 from impls.contract import BLOCKS, ENTRIES
-from impls.contract.spellings import ALIASES, SYNONYMS
+from impls.contract.names import ALIASES
+from impls.contract.parameters import SYNONYMS
 from impls.loading import load
 
 

@@ -87,6 +87,9 @@ def test_in_a_folder_only_the_files_that_define_something_are_taken(folder: Path
         ("broken.py", BrokenSyntax, "broken.py:2: "),
         ("nul.py", BrokenSyntax, "nul.py"),
         ("latin.py", BrokenSyntax, "latin.py"),
+        ("my ring.ipynb", NotPython, "jupyter nbconvert --to script 'my ring.ipynb', then give 'my ring.py'."),
+        ("notebooks", EmptyFolder, "jupyter nbconvert --to script "),
+        ("magic.py", BrokenSyntax, "Only a notebook can run magic.py:1, 2. Delete such lines"),
     ],
 )
 def test_what_cannot_be_checked_is_refused_in_one_sentence(
@@ -104,6 +107,9 @@ def test_what_cannot_be_checked_is_refused_in_one_sentence(
         "unnamed.py": "class Adder: pass\ndef add_up(tensor): pass\ndef _own(): pass\n",
         "broken.py": RING + "def tree_allreduce(:\n",
         "nul.py": RING + "\0",
+        "my ring.ipynb": "{}",
+        "notebooks/ring.ipynb": "{}",
+        "magic.py": "!pip install torch\n%matplotlib inline\n" + RING,
     }.items():
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         Path(path).write_text(text)

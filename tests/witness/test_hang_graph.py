@@ -223,6 +223,20 @@ def test_a_stalled_world_is_told_with_the_line_where_the_rank_is_alive(tmp_path:
     assert verdict.calls[1] == "no operation: mine/slow.py:30 in load"
 
 
+def test_a_rank_that_polls_is_told_with_its_line_and_with_what_it_polls(tmp_path: Path) -> None:
+    boards = Boards(tmp_path, 2)
+    boards.issue(0, "recv", peer=1, where="mine.py:12")
+    boards.issue(1, "all_reduce", waits=True)
+    dump = 'Thread 0x00007f (most recent call first):\n  File "/home/me/mine/poll.py", line 13 in poll\n'
+
+    verdict = stalled_call(Scene(graph=boards.graph(), blocked=frozenset(), activities={0: "computes"}), {0: dump})
+
+    assert verdict.sentence.startswith(
+        "stalled: rank 1 waits for rank 0 in all_reduce #0 (8 floats); rank 0 has begun recv #0 from rank 1 "
+        "(8 floats, mine.py:12), held up by rank 1; at mine/poll.py:13 in poll it computes. A loop around "
+    )
+
+
 def test_a_dump_without_a_frame_of_the_implementation_names_no_place() -> None:
     assert place_in('  File "/venv/lib/python3.11/site-packages/torch/x.py", line 1 in f\n') == ""
     assert place_in("") == ""

@@ -1,0 +1,45 @@
+"""Being asked to end, by a cluster or by timeout(1), is the same as Ctrl-C: the report is still written."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Any, NoReturn
+
+from fixtures.world import kernel
+
+SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+
+
+def heed() -> Callable[[], None]:
+    """From now on these signals interrupt the main thread, once; returns what puts the earlier handlers back.
+
+    What is ignored, as SIGHUP is under nohup, stays so, and so do handlers of others.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return lambda: None
+
+    def interrupt(number: int, frame: FrameType | None) -> NoReturn:
+        for each in heeded:  # timeout(1) sends it twice, to the process and to its group: the report is written once
+            signal.signal(each, signal.SIG_IGN)
+        _interrupt_workers()
+        raise KeyboardInterrupt(f"ended by {signal.Signals(number).name}")
+
+    heeded = [number for number in SIGNALS if signal.getsignal(number) is signal.SIG_DFL]
+    before: dict[int, Any] = {number: signal.signal(number, interrupt) for number in heeded}
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    return restore
+
+
+def _interrupt_workers() -> None:
+    """Reach what Ctrl-C in a terminal would reach as well; where the platform does not tell, xdist ends its workers."""
+    for pid in kernel.children(os.getpid()):
+        if kernel.group_of(pid) == os.getpgrp():
+            kernel.kill(pid, signal.SIGINT)
