@@ -181,6 +181,16 @@ def test_what_was_taken_for_nothing_is_proposed(write: Write) -> None:
     assert implementation.proposals() == {"sum_of_gradients": ["sum_gradients"]}
 
 
+def test_a_cure_is_proposed_for_what_calls_itself_one(write: Write) -> None:
+    implementation = load(
+        write("def ddp_broadcast(module): return module\ndef cure_for_a_missing_share(module): return module\n")
+    )
+    assert implementation.proposals() == {
+        "ddp_broadcast": ["broadcast_parameters"],
+        "cure_for_a_missing_share": ["cure_missing_broadcast"],
+    }
+
+
 def test_parameters_are_told_with_what_they_are_handed(write: Write) -> None:
     implementation = load(write("def DDP(model, bucket_size_mb, verbose=True): return model\n"))
     assert implementation.bindings("DataParallel") == {
