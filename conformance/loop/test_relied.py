@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from conformance import expect
-from conformance.checks import Judge, Subject, claim
+from conformance.checks import Judge, Subject, claim, optional
 from conformance.loop import programs, relied_programs, single
 from conformance.loop.judging import gradients_as, judge_all
 from conformance.loop.programs import Values
@@ -116,6 +116,7 @@ def test_two_replicas_share_a_backward_pass(subject: Subject, judge: Judge, worl
 
 
 @claim("loop.mean", tier="contract", provides=WRAPPED)
+@optional("DataParallel.no_sync")
 def test_step_after_an_exception_in_no_sync_is_reduced(subject: Subject, judge: Judge) -> None:
     reports = subject.run(relied_programs.interrupted, 2, single.coefficients(SHAPES, 2, [0])).values
     _judge_steps(judge, reports, [_expected(SHAPES, 0, range(2))], "gradients after an exception inside no_sync()")
@@ -137,6 +138,7 @@ def test_gradient_that_is_not_finite_on_one_rank_is_not_finite_on_all(
 
 
 @claim("loop.mean", tier="contract", provides=["DataParallel"])
+@optional("DataParallel.group")
 def test_replicas_of_a_group_are_those_of_its_ranks_only(subject: Subject, judge: Judge) -> None:
     groups = [[0, 2], [1, 3]]
     seeds, weights = single.own_seeds(30, 4), single.coefficients(SHAPES, 4, [0])

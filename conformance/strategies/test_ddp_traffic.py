@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.checks import Judge, Subject, claim
+from conformance.checks import Judge, Subject, claim, optional
 from conformance.strategies import programs
 from conformance.strategies.ddp_traffic import (
     Step,
@@ -102,6 +102,7 @@ def test_gradients_travel_by_all_reduce_and_no_more_of_them_than_there_are(
 
 
 @claim("strategies.ddp.traffic", tier="contract", provides=["DataParallel"])
+@optional("DataParallel.no_sync")
 @pytest.mark.parametrize("world_size", [2, 3])
 def test_nothing_travels_inside_no_sync_and_one_reduction_follows(
     subject: Subject, judge: Judge, world_size: int

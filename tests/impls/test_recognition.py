@@ -183,10 +183,13 @@ def test_what_was_taken_for_nothing_is_proposed(write: Write) -> None:
 
 def test_a_cure_is_proposed_for_what_calls_itself_one(write: Write) -> None:
     implementation = load(
-        write("def ddp_broadcast(module): return module\ndef cure_for_a_missing_share(module): return module\n")
+        write(
+            "def broadcast_buffers(module): return module\ndef cure_for_a_missing_share(module): return module\n"
+            + NAIVE
+        )
     )
     assert implementation.proposals() == {
-        "ddp_broadcast": ["broadcast_parameters"],
+        "broadcast_buffers": ["broadcast_parameters"],
         "cure_for_a_missing_share": ["cure_missing_broadcast"],
     }
 
