@@ -115,6 +115,31 @@ def test_two_replicas_share_a_backward_pass(subject: Subject, judge: Judge, worl
     _judge_steps(judge, reports, expected, "the gradients of two wrapped modules")
 
 
+@claim("loop.mean", tier="exotic", provides=["DataParallel"])
+def test_second_backward_through_one_graph_loses_nothing(subject: Subject, judge: Judge) -> None:
+    """It is reduced like the first, or stays on its rank, as with torch's own DDP: one reduction for each forward."""
+    weights = single.coefficients(SHAPES, 2, range(2))
+    reports = subject.run(relied_programs.backward_twice, 2, weights).values
+    mean = _expected(SHAPES, 0, range(2))
+    reduced: Values = {name: 2 * value for name, value in mean.items() if value is not None}
+    alone: list[Values] = [
+        {name: value + own for (name, value), own in zip(mean.items(), of_rank[0], strict=True) if value is not None}
+        for of_rank in weights.values
+    ]
+    is_local = all(gradients_as(each["both"], own).matches for each, own in zip(reports, alone, strict=True))
+    wanted = alone if is_local else [reduced, reduced]
+    what = f"gradients where one graph was gone through twice; the second pass is {'local' if is_local else 'reduced'}"
+    found = [
+        (f"rank {rank}, {when}", gradients_as(reports[rank][key], expected))
+        for rank in range(2)
+        for key, when, expected in (
+            ("both", "after both", wanted[rank]),
+            ("next", "the next step", _expected(SHAPES, 1, range(2))),
+        )
+    ]
+    judge_all(judge, found, what)
+
+
 @claim("loop.mean", tier="contract", provides=WRAPPED)
 @optional("DataParallel.no_sync")
 def test_step_after_an_exception_in_no_sync_is_reduced(subject: Subject, judge: Judge) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from conformance.checks import Judge, Subject, claim, optional
@@ -26,8 +28,8 @@ WRAPPED = ["DataParallel|average_gradients"]
 WIRE_OVERHEAD = 1.1  # gloo's preambles are under a tenth from 64 KiB on
 
 
-def _observe(subject: Subject, world_size: int, *, model: str | None = None, micro: int = 1) -> Outcomes:
-    return subject.run(programs.step, world_size, num_layers=4, width=128, steps=STEPS, model=model, micro=micro)
+def _observe(subject: Subject, world_size: int, **how: Any) -> Outcomes:
+    return subject.run(programs.step, world_size, num_layers=4, width=128, steps=STEPS, **how)
 
 
 def _judge_traffic(judge: Judge, outcomes: Outcomes, world_size: int) -> None:
@@ -107,7 +109,16 @@ def test_gradients_travel_by_all_reduce_and_no_more_of_them_than_there_are(
 def test_nothing_travels_inside_no_sync_and_one_reduction_follows(
     subject: Subject, judge: Judge, world_size: int
 ) -> None:
-    outcomes = _observe(subject, world_size, micro=3)
+    _judge_no_sync(judge, _observe(subject, world_size, micro=3), world_size)
+
+
+@claim("strategies.ddp.traffic", tier="exotic", provides=["DataParallel"])
+@optional("DataParallel.no_sync")
+def test_a_no_sync_inside_of_another_does_not_end_it(subject: Subject, judge: Judge) -> None:
+    _judge_no_sync(judge, _observe(subject, 2, micro=2, nested=True), 2)
+
+
+def _judge_no_sync(judge: Judge, outcomes: Outcomes, world_size: int) -> None:
     for outcome in outcomes:
         early = [op for op in inside_no_sync(outcome) if not is_note(op, outcome)]
         if early:
