@@ -45,6 +45,14 @@ def claim(
     return pytest.mark.claim(claim_id, tier=Tier(tier), provides=names, despite=tuple(despite), alone=alone)
 
 
+def optional(*parts: str) -> pytest.MarkDecorator:
+    """Mark a check (or a ``pytest.param``) of what the contract leaves open, such as "DataParallel.no_sync".
+
+    Under a rubric it earns and costs points only where the part is assigned by its name (`impls.contract.OPTIONAL`).
+    """
+    return pytest.mark.optional(*parts)
+
+
 def scenario(scenario_id: str) -> pytest.MarkDecorator:
     """Mark a check as the one that reproduces a failure mode, so that ``--scenario=ID`` chooses it."""
     return pytest.mark.scenario(scenario_id)

@@ -108,7 +108,7 @@ def _check(item: pytest.Item, choice: Choice, config: pytest.Config) -> Check | 
         impl=impl,
         rerun=shlex.join(command),
         scenario=None if scenario is None else str(scenario.args[0]),
-        asks=provides + named,
+        asks=provides + named + tuple(str(part) for mark in item.iter_markers("optional") for part in mark.args),
         despite=tuple(mark.kwargs.get("despite", ())),
         alone=bool(mark.kwargs.get("alone", False)),
     )

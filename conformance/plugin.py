@@ -75,6 +75,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "claim(id, *, tier, provides, despite, alone): the claim of the ledger that a check examines"
     )
+    config.addinivalue_line("markers", "optional(parts): what the contract leaves open, and the check is about")
     config.addinivalue_line("markers", "scenario(id): the failure mode that a check reproduces")
     choice = options.choose(config)
     workerinput: dict[str, Any] | None = getattr(config, "workerinput", None)

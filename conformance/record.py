@@ -20,7 +20,7 @@ from conformance.checks import Description
 from conformance.grading import points
 from conformance.grading.rubric import Rubric
 from conformance.hints.contrasts import split_signature
-from conformance.hints.signatures import own_signature, signature
+from conformance.hints.signatures import own_signature, signature, stands_alone
 from conformance.hints.stops import stop_signature
 from conformance.journal import Gathered, Planned
 from conformance.options import SUITE, Chosen
@@ -226,7 +226,9 @@ def _with_hint(
         return dataclasses.replace(result, hint=FIX_THE_IMPORT)
     hint = claims[result.claim].hint_for(result.case, result.verdict) or HINTS[result.verdict]
     if result.verdict is Verdict.VIOLATED:
-        signs = [own_signature(result) or named.get(_examined(result)) or split_signature(result)]
+        if (own := own_signature(result)) is not None and stands_alone(result):
+            return dataclasses.replace(result, hint=own)
+        signs = [own or named.get(_examined(result)) or split_signature(result)]
     else:
         signs = [stop_signature(result), split_signature(result)]
     return dataclasses.replace(result, hint=_joined(*signs, hint))

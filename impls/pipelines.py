@@ -32,7 +32,8 @@ from impls.normalise import UnusableResult
 from impls.step_forms import STEP, schedule_methods, stage_class, step_method
 
 Copies = Mapping[nn.Parameter, Sequence[int]]
-OWN_CHOICE = ("gpipe", "1f1b")  # what a pipeline that is not told a schedule may be running
+USUAL = "1f1b"
+OWN_CHOICE = ("gpipe", USUAL)  # what a pipeline that is not told a schedule may be running
 _TORCH, _MESH = Path(torch.__file__).parent, Path(mesh.__file__)
 NOT_OFFERED = "and nothing of the kind for"  # a schedule
 
@@ -98,6 +99,12 @@ class Driver:
     def takes(self, parameter: str) -> bool:
         """Whether the function, or the class or its method, asks for `parameter`."""
         return any(takes(each, parameter) or takes_any_keyword(each) for each in self._callables())
+
+    def stands_in_for(self, schedule: str) -> str:
+        """What has been examined already where this would be, as it runs one order whatever is asked for; or nothing."""
+        if self.schedule_name or schedule == USUAL:
+            return ""
+        return f"{self._impl.name}'s {_name(self._target)} takes no schedule: what it trains is examined once, as {USUAL}"
 
     def step(self, microbatches: Sequence[Any], targets: Sequence[Any]) -> list[Tensor]:
         """Forward and backward of all microbatches: the losses that were returned here, or their mean alone.

@@ -58,10 +58,21 @@ def _fitting(name: str, value: Any) -> list[str]:
     scores = {}
     for entry in ENTRIES.values():
         shared = max((len(words & _words(spelling)) for spelling in entry.spellings), default=0)
-        if shared and _is_alike(entry, value) and required <= _names(entry) and not unfit(value, entry):
+        if (
+            shared
+            and _is_meant(entry, words)
+            and _is_alike(entry, value)
+            and required <= _names(entry)
+            and not unfit(value, entry)
+        ):
             scores[entry.name] = shared
     best = max(scores.values(), default=0)
     return [name for name, shared in scores.items() if shared == best]
+
+
+def _is_meant(entry: Entry, words: set[str]) -> bool:
+    """A cure is one by what it is for; a function that says nothing of that is the collective or helper it names."""
+    return entry.block != "cures" or "cure" in words
 
 
 def _is_alike(entry: Entry, value: Any) -> bool:

@@ -4,7 +4,7 @@ A rubric is a TOML file that a teacher writes, so that everything wrong in it is
 name, before any check runs. It knows claims and names of the contract, and nothing of verdicts or of pytest.
 
     name = "Assignment 2: data parallelism"
-    assigned = ["DataParallel", "collectives"]     # names of the contract, or whole blocks
+    assigned = ["DataParallel", "collectives"]     # names of the contract, whole blocks, or optional parts of a name
     credit = "cases"                               # points are shared among a claim's cases; "whole": all or none
 
     [[weight]]                                     # where several fit a claim, the last one decides
@@ -55,7 +55,8 @@ class Rubric:
     def covers(self, claim: str, tier: Tier, asks: Sequence[str]) -> bool:
         """Whether a check of this claim earns points: it has a weight, and examines what was assigned only.
 
-        ``asks`` are the names that the check needs, each perhaps several with ``|`` between them.
+        ``asks`` are the names that the check needs, each perhaps several with ``|`` between them; an optional part
+        of what was assigned, such as ``DataParallel.no_sync``, is assigned by its own name only.
         """
         needed = [{name.strip() for name in names.split("|")} for names in asks]
         return (claim, tier) in self.weights and all(self.assigned & names for names in needed)
@@ -63,7 +64,7 @@ class Rubric:
 
 def read(path: Path, ledger: Ledger) -> Rubric:
     """Read a rubric and check it against the ledger and the contract. Raises RubricError with all that is wrong."""
-    from impls.contract import BLOCKS, ENTRIES
+    from impls.contract import BLOCKS, ENTRIES, OPTIONAL
 
     try:
         raw = path.read_bytes()
@@ -72,7 +73,7 @@ def read(path: Path, ledger: Ledger) -> Rubric:
         raise RubricError(f"the rubric {path} cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise RubricError(f"the rubric {path} is not TOML: {error}") from None
-    problems = list(_problems(content, [*ENTRIES, *BLOCKS]))
+    problems = list(_problems(content, [*ENTRIES, *BLOCKS, *OPTIONAL]))
     weights: dict[tuple[str, Tier], float] = {}
     demanded: set[tuple[str, Tier]] = set()
     for entry in content.get("weight", []) if not problems else []:

@@ -17,6 +17,7 @@ from conformance.verdict import Result, Text, Tier, Verdict
 
 _NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 _NEAR = 0.02  # relative: of a ratio of bytes, or of a factor
+_BEFORE_THE_CLAIM = ("no_schedule",)
 _SUMS = "collectives.values."  # claims about sums and copies; elsewhere the right value is a mean
 
 
@@ -39,6 +40,11 @@ def own_signature(result: Result) -> Text | None:
     """Name the fault that one broken case tells by itself: its values are those of another computation, exactly."""
     instead = result.data.get("instead")
     return text(instead) if instead in texts() else None
+
+
+def stands_alone(result: Result) -> bool:
+    """Whether the check ended before it came to what its claim is about, so that the claim's own hint says nothing."""
+    return result.data.get("instead") in _BEFORE_THE_CLAIM
 
 
 def _cases(result: Result) -> Iterator[Result]:

@@ -22,21 +22,25 @@ Weights = list[list[Tensor]]  # of a rank: for each step the coefficients, which
 
 
 class Bent(nn.Module):
-    """Takes a keyword argument, keeps a frozen parameter, and behaves differently in evaluation."""
+    """Takes a keyword argument, keeps a frozen parameter, drops elements, and behaves differently in evaluation."""
 
     def __init__(self) -> None:
         super().__init__()
         self.layer = nn.Linear(models.FEATURES, models.FEATURES)
         self.offset = nn.Parameter(torch.ones(models.FEATURES), requires_grad=False)
+        self.dropout = nn.Dropout()
 
     def forward(self, x: Tensor, *, gain: float = 1.0) -> dict[str, Tensor]:
         """[rows, FEATURES] to two results of as many."""
-        out = self.layer(x) + self.offset
+        out = self.dropout(self.layer(x)) + self.offset
         return {"scaled": out * gain, "plain": out if self.training else -out}
 
 
 def called(ctx: RankContext, seed: int, rows: Tensor, *, training: bool) -> dict[str, Any]:
-    """A forward and a backward pass of the wrapper and of the bare module, with a keyword, up to the input."""
+    """A forward and a backward pass of the wrapper and of the bare module, with a keyword, up to the input.
+
+    Both draw from torch's global generator, which is in one state before and should be after.
+    """
     module = models.fill(Bent(), seed)
     module.train(training)
     built: Any = replica(ctx, module)
@@ -45,9 +49,11 @@ def called(ctx: RankContext, seed: int, rows: Tensor, *, training: bool) -> dict
     found = []
     for called in (built, bare):
         x = rows.clone().requires_grad_()
+        torch.manual_seed(seed)
         out = called(x, gain=3.0)
         out["scaled"].sum().backward()
-        found.append({"scaled": out["scaled"].detach(), "plain": out["plain"].detach(), "input": x.grad})
+        seen = {"scaled": out["scaled"].detach(), "plain": out["plain"].detach(), "input": x.grad}
+        found.append({**seen, "next draw": torch.rand(2)})
     built.finish()
     with torch.no_grad():
         report["graph"] = bool(built(models.rows(2, 1), gain=1.0)["plain"].requires_grad)
@@ -106,6 +112,16 @@ def side_by_side(ctx: RankContext, weights: Weights) -> list[Values]:
         second.finish()
         found += [gradients(first.module), gradients(second.module)]
     return found
+
+
+def backward_twice(ctx: RankContext, weights: Weights) -> dict[str, Values]:
+    """A step whose graph is kept and gone through twice, and a plain one after it."""
+    built = _bag(ctx, SHAPES)
+    loss = built(models.packed(weights[0]))
+    for keeps in (True, False):
+        loss.backward(retain_graph=keeps)
+        built.finish()
+    return {"both": gradients(built.module), "next": _step(built, weights[1])}
 
 
 def interrupted(ctx: RankContext, weights: Weights) -> list[Values]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from conformance.checks import Judge, Subject, claim
+from conformance.checks import Judge, Subject, claim, optional
 from conformance.loop import programs, single
 from conformance.loop.judging import gradients_as, judge_all
 from conformance.loop.programs import Batches, Values
@@ -123,7 +123,7 @@ def test_unequal_batches_give_the_mean_of_means_which_is_not_the_global_gradient
 
 @claim("loop.mean", tier="contract", provides=WRAPPED)
 @pytest.mark.parametrize("world_size", [2, 3])
-@pytest.mark.parametrize("accumulate", ["no_sync", "each"])
+@pytest.mark.parametrize("accumulate", [pytest.param("no_sync", marks=optional("DataParallel.no_sync")), "each"])
 def test_accumulated_gradients_are_those_of_all_microbatches(
     subject: Subject, judge: Judge, accumulate: str, world_size: int
 ) -> None:

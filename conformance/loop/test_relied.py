@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from conformance import expect
-from conformance.checks import Judge, Subject, claim
+from conformance.checks import Judge, Subject, claim, optional
 from conformance.loop import programs, relied_programs, single
 from conformance.loop.judging import gradients_as, judge_all
 from conformance.loop.programs import Values
@@ -115,7 +115,33 @@ def test_two_replicas_share_a_backward_pass(subject: Subject, judge: Judge, worl
     _judge_steps(judge, reports, expected, "the gradients of two wrapped modules")
 
 
+@claim("loop.mean", tier="exotic", provides=["DataParallel"])
+def test_second_backward_through_one_graph_loses_nothing(subject: Subject, judge: Judge) -> None:
+    """It is reduced like the first, or stays on its rank, as with torch's own DDP: one reduction for each forward."""
+    weights = single.coefficients(SHAPES, 2, range(2))
+    reports = subject.run(relied_programs.backward_twice, 2, weights).values
+    mean = _expected(SHAPES, 0, range(2))
+    reduced: Values = {name: 2 * value for name, value in mean.items() if value is not None}
+    alone: list[Values] = [
+        {name: value + own for (name, value), own in zip(mean.items(), of_rank[0], strict=True) if value is not None}
+        for of_rank in weights.values
+    ]
+    is_local = all(gradients_as(each["both"], own).matches for each, own in zip(reports, alone, strict=True))
+    wanted = alone if is_local else [reduced, reduced]
+    what = f"gradients where one graph was gone through twice; the second pass is {'local' if is_local else 'reduced'}"
+    found = [
+        (f"rank {rank}, {when}", gradients_as(reports[rank][key], expected))
+        for rank in range(2)
+        for key, when, expected in (
+            ("both", "after both", wanted[rank]),
+            ("next", "the next step", _expected(SHAPES, 1, range(2))),
+        )
+    ]
+    judge_all(judge, found, what)
+
+
 @claim("loop.mean", tier="contract", provides=WRAPPED)
+@optional("DataParallel.no_sync")
 def test_step_after_an_exception_in_no_sync_is_reduced(subject: Subject, judge: Judge) -> None:
     reports = subject.run(relied_programs.interrupted, 2, single.coefficients(SHAPES, 2, [0])).values
     _judge_steps(judge, reports, [_expected(SHAPES, 0, range(2))], "gradients after an exception inside no_sync()")
@@ -137,6 +163,7 @@ def test_gradient_that_is_not_finite_on_one_rank_is_not_finite_on_all(
 
 
 @claim("loop.mean", tier="contract", provides=["DataParallel"])
+@optional("DataParallel.group")
 def test_replicas_of_a_group_are_those_of_its_ranks_only(subject: Subject, judge: Judge) -> None:
     groups = [[0, 2], [1, 3]]
     seeds, weights = single.own_seeds(30, 4), single.coefficients(SHAPES, 4, [0])

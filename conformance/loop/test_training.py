@@ -8,7 +8,7 @@ import pytest
 from torch import Tensor
 
 from conformance import expect
-from conformance.checks import Judge, Subject, claim
+from conformance.checks import Judge, Subject, claim, optional
 from conformance.loop import programs, single
 from conformance.loop.judging import judge_all
 from conformance.loop.programs import Batches, Values
@@ -120,6 +120,7 @@ def test_training_goes_on_from_a_saved_state(subject: Subject, judge: Judge, wor
 
 
 @claim("loop.step", tier="contract", provides=WRAPPED)
+@optional("DataParallel.no_sync")
 @pytest.mark.parametrize("world_size", [2, 3])
 def test_accumulating_ranks_stay_with_a_single_process(subject: Subject, judge: Judge, world_size: int) -> None:
     _train(subject, judge, world_size, "mlp", momentum=0.9, micro=2)

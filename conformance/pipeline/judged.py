@@ -21,6 +21,7 @@ from impls.reference.pipeline.rendezvous import Sends
 from impls.reference.pipeline.validate import InvalidSchedule, faults
 from impls.schedule_calls import NUM_CHUNKS
 
+NO_SCHEDULE = {"instead": "no_schedule"}  # the hint of a check that did not get so far as what its claim is about
 _CHUNKS = {"zbv": 2, "dualpipev": 2, "interleaved_1f1b": NUM_CHUNKS}  # stages on a rank, where not one
 
 
@@ -82,8 +83,22 @@ def legal(subject: Subject, judge: Judge, asked: Sequence[Asked]) -> list[Schedu
                 expected="every microbatch's forward and backward once on every stage, and no rank that waits for ever",
                 observed=fault.splitlines()[0],
                 witness=Witness.SIMULATION,
+                data=NO_SCHEDULE,
             )
     return found
+
+
+def beside(subject: Subject, asked: Asked) -> Schedule | None:
+    """The schedule of another name that stands beside the one examined; None where it is not there, or not valid.
+
+    What is wrong with it is told by its own claims, and the one examined is no worse for it.
+    """
+    if not subject.has(asked.name):
+        return None
+    calls = [dataclasses.astuple(asked)]
+    (found,) = subject.run(programs.schedules, 1, calls, bare=True, trace=False).values[0]
+    schedule = None if "missing" in found else _schedule(asked, found)
+    return schedule if isinstance(schedule, Schedule) and not fault_of(asked, schedule) else None
 
 
 def returned(subject: Subject, judge: Judge, asked: Sequence[Asked]) -> list[Schedule]:
@@ -181,4 +196,5 @@ def _end(subject: Subject, judge: Judge, asked: Asked, found: Nothing, program: 
     if found.raised:
         subject.run(program, 1, [dataclasses.astuple(asked)], strict=True, bare=True, trace=False)
     told = found.text if found.text.startswith(str(asked)) else f"{asked}: {found.text}"
-    judge.violated(told, expected=f"what {asked.name} is to return", observed=found.text)
+    data = NO_SCHEDULE if program is programs.schedules else None
+    judge.violated(told, expected=f"what {asked.name} is to return", observed=found.text, data=data)

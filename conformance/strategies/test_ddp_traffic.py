@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from conformance.checks import Judge, Subject, claim
+from conformance.checks import Judge, Subject, claim, optional
 from conformance.strategies import programs
 from conformance.strategies.ddp_traffic import (
     Step,
@@ -26,8 +28,8 @@ WRAPPED = ["DataParallel|average_gradients"]
 WIRE_OVERHEAD = 1.1  # gloo's preambles are under a tenth from 64 KiB on
 
 
-def _observe(subject: Subject, world_size: int, *, model: str | None = None, micro: int = 1) -> Outcomes:
-    return subject.run(programs.step, world_size, num_layers=4, width=128, steps=STEPS, model=model, micro=micro)
+def _observe(subject: Subject, world_size: int, **how: Any) -> Outcomes:
+    return subject.run(programs.step, world_size, num_layers=4, width=128, steps=STEPS, **how)
 
 
 def _judge_traffic(judge: Judge, outcomes: Outcomes, world_size: int) -> None:
@@ -102,11 +104,21 @@ def test_gradients_travel_by_all_reduce_and_no_more_of_them_than_there_are(
 
 
 @claim("strategies.ddp.traffic", tier="contract", provides=["DataParallel"])
+@optional("DataParallel.no_sync")
 @pytest.mark.parametrize("world_size", [2, 3])
 def test_nothing_travels_inside_no_sync_and_one_reduction_follows(
     subject: Subject, judge: Judge, world_size: int
 ) -> None:
-    outcomes = _observe(subject, world_size, micro=3)
+    _judge_no_sync(judge, _observe(subject, world_size, micro=3), world_size)
+
+
+@claim("strategies.ddp.traffic", tier="exotic", provides=["DataParallel"])
+@optional("DataParallel.no_sync")
+def test_a_no_sync_inside_of_another_does_not_end_it(subject: Subject, judge: Judge) -> None:
+    _judge_no_sync(judge, _observe(subject, 2, micro=2, nested=True), 2)
+
+
+def _judge_no_sync(judge: Judge, outcomes: Outcomes, world_size: int) -> None:
     for outcome in outcomes:
         early = [op for op in inside_no_sync(outcome) if not is_note(op, outcome)]
         if early:

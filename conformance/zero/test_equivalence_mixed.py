@@ -179,6 +179,14 @@ def test_a_saved_state_has_the_options_of_its_groups(
     judge_plans(subject, judge, stage, 2, plans_of(dtype, 2), way="resumed_with_its_options", at=3)
 
 
+@pytest.mark.parametrize("stage", stages("mixed", tier="exotic"))
+@HALVES
+def test_weights_that_are_loaded_before_the_first_step_count(
+    subject: Subject, judge: Judge, stage: str, dtype: torch.dtype
+) -> None:
+    judge_plans(subject, judge, stage, 2, plans_of(dtype, 2)[:1], way="loaded_late")
+
+
 @pytest.mark.parametrize("stage", stages("mixed", tier="contract"))
 @HALVES
 def test_mixed_precision_forgets_gradients(subject: Subject, judge: Judge, stage: str, dtype: torch.dtype) -> None:

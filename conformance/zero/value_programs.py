@@ -22,6 +22,8 @@ from fixtures.world.context import RankContext
 from impls.handover import NotProvided, takes
 from impls.stages import STAGES, Trainer, stage
 
+# How an optimizer with copies of its own is told that the module's values are others now, in order of trial.
+TAKES_OVER = ("reload_model_params", "refresh_fp32_params")
 Report = dict[str, Any]
 Step = Callable[[RankContext, Trainer, Plan, int], float]  # forward and backward of a step; the loss
 
@@ -83,6 +85,18 @@ def _resumed(ctx: RankContext, name: str, plan: Plan, at: int, fresh: Plan) -> R
     return {key: first[key] + second[key] for key in first}
 
 
+def loaded_late(ctx: RankContext, name: str, plan: Plan, at: int) -> Report:
+    """The module gets its weights when the optimizer is there already, and before the first step."""
+    module, right = plan.build(plan.seed + 1), plan.build()
+    trainer = begin(ctx, name, plan, module)
+    module.load_state_dict(right.state_dict())
+    for take_over in TAKES_OVER:
+        if callable(method := getattr(trainer.optimizer, take_over, None)):
+            method()
+            break
+    return go_on(ctx, trainer, plan)
+
+
 def with_one_backward(ctx: RankContext, name: str, plan: Plan, at: int) -> Report:
     """The forward passes of all microbatches of a step, and then one backward pass of the sum of their losses."""
     return go_on(ctx, begin(ctx, name, plan, plan.build()), plan, step=forward_all)
@@ -110,6 +124,7 @@ WAYS = {
         after_a_false_start,
         saved_and_resumed,
         resumed_with_its_options,
+        loaded_late,
         with_one_backward,
         with_overflows,
     )

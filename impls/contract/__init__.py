@@ -88,6 +88,8 @@ def _order(member: Callable[..., Any]) -> tuple[str, ...]:
 
 
 ENTRIES: Mapping[str, Entry] = _entries()
+# Parts of what is provided that may be left out; a course that wants one assigns it by this name.
+OPTIONAL = ("DataParallel.no_sync", "DataParallel.group")
 BLOCKS: Mapping[str, tuple[str, ...]] = {
     block: tuple(entry.name for entry in ENTRIES.values() if entry.block == block) for block in PROTOCOLS
 }

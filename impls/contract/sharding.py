@@ -149,5 +149,7 @@ class MixedPrecisionBlock(Protocol):
 
         For float16 the loss is scaled: halved, and the step left out on **all** ranks, when any rank's gradient is not
         finite; doubled after `growth_interval` good steps. The gradients that ``step()`` finds are the ranks' own,
-        their mean, or shards of it; found out as for `ShardedOptimizer`.
+        their mean, or shards of it; found out as for `ShardedOptimizer`. Weights that are loaded into the module before
+        the first step count; an optimizer that made its FP32 copies earlier has ``reload_model_params()`` for that.
+        What a loaded weight means after the first step is its own business.
         """

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 
 import pytest
 
-from conformance.collectives.steps import Unmatched, num_steps
+from conformance.collectives.steps import Order, Unmatched, num_rounds, num_steps
 from conformance.collectives.traffic import logical_bytes, sent
 from fixtures.world.outcome import Operation
 from impls.mesh import HEADER_BYTES, HEADER_TAG, PAYLOAD_TAG
@@ -77,6 +78,45 @@ def test_a_ring_takes_a_step_for_each_message_of_a_rank(laps: int) -> None:
         for rank, clock in enumerate(ranks):
             clock.send((rank + 1) % 3).recv((rank - 1) % 3)
     assert steps_of(*ranks) == laps
+
+
+def ring_of(receives_first: Sequence[bool], laps: int = 6) -> list[list[Operation]]:
+    """A ring over blocking sends, in which some ranks receive first."""
+    world_size = len(receives_first)
+    ranks = [Clock(world_size) for _ in receives_first]
+    for rank, clock in enumerate(ranks):
+        right, left = (rank + 1) % world_size, (rank - 1) % world_size
+        for _ in range(laps):
+            clock.recv(left).send(right) if receives_first[rank] else clock.send(right).recv(left)
+    return [clock.operations for clock in ranks]
+
+
+@pytest.mark.parametrize(
+    ("receives_first", "rounds"),
+    [
+        ([False, False, False], 1),
+        ([False, True], 2),
+        ([False, True, False, True], 2),
+        ([True, False, True, False], 2),
+        ([True, False, False, False], 2),
+        ([False, False, False, True], 2),
+        ([False, True, False, True, False], 2),
+        ([True, False, True, False, True], 3),
+        ([False, True, True, True], 4),
+        ([True, True, False, True, True], 5),
+    ],
+)
+def test_whether_a_rank_receives_first_is_rounds_of_a_step_and_no_step(
+    receives_first: Sequence[bool], rounds: int
+) -> None:
+    ring = ring_of(receives_first)
+    assert num_steps(ring, order=Order.WITHIN_A_STEP) == 6
+    assert num_rounds(ring) == rounds
+
+
+def test_a_message_that_waits_for_another_step_waits_in_every_order() -> None:
+    ranks = [Clock().recv(1).recv(1).send(1), Clock().send(0).send(0)]
+    assert num_steps([rank.operations for rank in ranks], order=Order.WITHIN_A_STEP) == 3
 
 
 def test_a_message_waits_for_what_its_sender_had_received() -> None:

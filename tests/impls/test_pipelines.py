@@ -31,6 +31,20 @@ def step(folder: Path, source: str, schedule: str = "1f1b") -> list[float]:
 
 
 @pytest.mark.parametrize(
+    ("source", "stands_in"),
+    [
+        ("def train_step(stage, microbatches, targets, loss_fn): ...; return []", True),
+        ("def train_step(stage, microbatches, targets, loss_fn, schedule): ...; return []", False),
+        ("def train_gpipe(stage, microbatches, targets, loss_fn): ...; return []", False),
+    ],
+    ids=["one order", "any schedule", "gpipe by name"],
+)
+def test_what_runs_one_order_is_examined_once(tmp_path: Path, source: str, stands_in: bool) -> None:
+    assert bool(driver(tmp_path, source, "gpipe").stands_in_for("gpipe")) is stands_in
+    assert not driver(tmp_path, source.replace("train_gpipe", "train_1f1b")).stands_in_for("1f1b")
+
+
+@pytest.mark.parametrize(
     "source",
     [
         "def train_step(stage, microbatches, targets, loss_fn, schedule): return [len(microbatches), len(targets)]",

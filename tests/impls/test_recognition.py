@@ -181,6 +181,19 @@ def test_what_was_taken_for_nothing_is_proposed(write: Write) -> None:
     assert implementation.proposals() == {"sum_of_gradients": ["sum_gradients"]}
 
 
+def test_a_cure_is_proposed_for_what_calls_itself_one(write: Write) -> None:
+    implementation = load(
+        write(
+            "def broadcast_buffers(module): return module\ndef cure_for_a_missing_share(module): return module\n"
+            + NAIVE
+        )
+    )
+    assert implementation.proposals() == {
+        "broadcast_buffers": ["broadcast_parameters"],
+        "cure_for_a_missing_share": ["cure_missing_broadcast"],
+    }
+
+
 def test_parameters_are_told_with_what_they_are_handed(write: Write) -> None:
     implementation = load(write("def DDP(model, bucket_size_mb, verbose=True): return model\n"))
     assert implementation.bindings("DataParallel") == {

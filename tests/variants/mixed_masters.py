@@ -27,6 +27,11 @@ class MixedPrecisionOptimizer:
             p.grad = None
 
     @torch.no_grad()
+    def reload_model_params(self):
+        for p, master in zip(self.half, self.masters, strict=True):
+            master.copy_(p)
+
+    @torch.no_grad()
     def step(self):
         bad = torch.tensor([float(not all(p.grad.isfinite().all() for p in self.half if p.grad is not None))])
         dist.all_reduce(bad)

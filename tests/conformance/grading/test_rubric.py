@@ -65,12 +65,18 @@ def test_block_stands_for_all_its_names(read):
         (("DataParallel",), True),
         (("train_step|DataParallel",), True),
         (("DataParallel", "train_step"), False),
+        (("DataParallel", "DataParallel.no_sync"), False),
     ],
     ids=str,
 )
 def test_only_checks_of_what_was_assigned_earn_points(read, asks, covered):
     assert read(GOOD).covers("loop.mean", Tier.CORE, asks) is covered
     assert not read(GOOD).covers("loop.mean", Tier.EXOTIC, asks)
+
+
+def test_optional_part_is_assigned_by_its_own_name(read):
+    assigned = read(GOOD.replace('"DataParallel"', '"DataParallel", "DataParallel.no_sync"'))
+    assert assigned.covers("loop.mean", Tier.CORE, ("DataParallel", "DataParallel.no_sync"))
 
 
 @pytest.mark.parametrize(

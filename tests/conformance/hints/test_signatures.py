@@ -12,7 +12,7 @@ from torch import Tensor
 
 from conformance import expect
 from conformance.hints.patterns import pattern
-from conformance.hints.signatures import signature
+from conformance.hints.signatures import own_signature, signature, stands_alone
 from conformance.hints.texts import texts as _texts
 from conformance.verdict import Result, Text, Tier, Verdict
 from impls.loading import load
@@ -43,6 +43,12 @@ def _name_of(found: Text | None) -> str | None:
 def _as_regex(text: str) -> str:
     """A text with something in the place of each name in braces."""
     return ".*".join(map(re.escape, re.split(r"{\w+}", text)))
+
+
+def test_what_is_no_schedule_is_told_in_place_of_what_the_claim_is_about() -> None:
+    result = _result(claim="pipeline.1f1b.memory", instead="no_schedule")
+    assert stands_alone(result)
+    assert _name_of(own_signature(result)) == "no_schedule"
 
 
 @pytest.mark.parametrize(
