@@ -13,6 +13,7 @@ import time
 from collections.abc import Collection, Sequence
 
 USED_UP = "the time limit of this implementation"
+NO_MORE = "its checks get no more"
 LEAST_S = 0.1  # of a deadline: below that no rank could answer
 OF_ONE = 1 / 4  # of the limit: what the runs of one function that do not come back may take,
 OF_ALL = 1 / 2  # and those of all functions together;
@@ -80,7 +81,7 @@ class Part:
         runs = "a run" if self.num_stalls == 1 else f"{self.num_stalls} runs"
         return (
             f"{self.function} did not come back in {runs}, which took {self.stalled_s:.0f} s of {USED_UP}, "
-            f"{self.limit.limit_s:g} s: its checks get no more, so that other functions have time for theirs"
+            f"{self.limit.limit_s:g} s: {NO_MORE}, so that other functions have time for theirs"
         )
 
     def _room_s(self) -> float:
