@@ -27,6 +27,8 @@ def merge(reports: Sequence[Path], remarks: Mapping[str, Sequence[str]], out: Pa
     again = subprocess.run(matrix, cwd=_ROOT, check=False, capture_output=True)  # it has been said
     if status := done.returncode or again.returncode:
         say(f"the matrix was not made or is not whole: status {status} of {' '.join(command[1:4])} …")
+    else:
+        say(f"written: {out / 'class' / 'class.html'}")
     return status
 
 
