@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import pytest
 
-from conformance.grading.time_limit import TimeLimit
+from conformance.grading.time_limit import Part
 from conformance.judge import Broken, Judge
 from conformance.patience import CHECK_BUDGET_S, Patience
 from conformance.verdict import Tier, Verdict
@@ -21,7 +21,6 @@ from fixtures.world.outcome import Ending, Outcome, Outcomes
 
 __all__ = ["Broken", "Description", "Judge", "Subject", "claim", "scenario", "verdict_of", "why_missing"]
 
-LEAST_S = 0.1  # of a deadline: below that no rank could answer
 DEADLINE_S = 30.0  # for a program that stalls without a deadlock; deadlocks are told at once
 
 
@@ -109,13 +108,13 @@ class Subject:
         description: Description,
         pool: Pool,
         patience: Patience | None = None,
-        limit: TimeLimit | None = None,
+        limit: Part | None = None,
     ) -> None:
         self.description = description
         self.world_sizes: set[int] = set()  # every size that was asked for, for the report
         self._pool = pool
         self._patience = patience or Patience()
-        self._limit = limit or TimeLimit()
+        self._limit = limit or Part()
         self._spent_s = 0.0
         self._num_runs = 0
 
@@ -157,11 +156,13 @@ class Subject:
         world: AnyWorld = self._pool.world(world_size, impl=self.description.spec, bare=bare, trace=trace)
         began = time.monotonic()
         patient_s = self._patience.deadline_s(deadline_s)
-        bound_s = min(patient_s, max(self._limit.left_s(), LEAST_S))
+        bound_s = self._limit.bound_s(patient_s)
         outcomes = world.run(program, *args, deadline_s=bound_s, **kwargs)
         took_s = time.monotonic() - began
-        if bound_s < patient_s and any(outcome.hang is not None and not outcome.hang.deadlock for outcome in outcomes):
-            raise Broken(Verdict.LOST, self._limit.told("in"), outcomes=outcomes)
+        stalled = any(outcome.hang is not None and not outcome.hang.deadlock for outcome in outcomes)
+        self._limit.note(took_s, stalled=stalled)
+        if bound_s < patient_s and stalled:
+            raise Broken(Verdict.LOST, self._limit.told(), outcomes=outcomes)
         self._patience.note(outcomes, took_s)
         self._spent_s += took_s
         self._num_runs += 1
@@ -185,8 +186,8 @@ class Subject:
 
     def _stay_within_budget(self) -> None:
         """End a check whose runs all come back, and so late that the check would not; or for which no time is left."""
-        if self._limit.is_over:
-            raise Broken(Verdict.LOST, self._limit.told("in"))
+        if self._limit.is_spent:
+            raise Broken(Verdict.LOST, self._limit.told())
         if self._spent_s > CHECK_BUDGET_S:
             raise Broken(
                 Verdict.HANGS,

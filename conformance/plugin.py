@@ -25,7 +25,7 @@ from conformance import collect, ending, forall, hooks, options, scenarios, skim
 from conformance.checks import Broken, Description, Judge, Pool, Subject, why_missing
 from conformance.collect import CHECK
 from conformance.describing import Descriptions
-from conformance.grading.time_limit import TimeLimit
+from conformance.grading.time_limit import TimeLimit, function_of
 from conformance.journal import Journal
 from conformance.ledger import Ledger, LedgerError
 from conformance.patience import Patience
@@ -186,7 +186,8 @@ def subject(request: pytest.FixtureRequest, worlds: Pool) -> Subject:
     nothing = Description(name=check.chosen.name, spec=check.chosen.spec)
     description = nothing if is_late else state.descriptions.get(check.chosen, worlds)
     patience = state.patience.setdefault((check.planned.impl, check.provides), Patience())
-    found = Subject(description, worlds, patience, limit)
+    function = function_of(check.planned.asks, description.spellings)
+    found = Subject(description, worlds, patience, limit.part(function))
     request.node.stash[DESCRIPTION] = description
     request.node.stash[SUBJECT] = found
     if is_late:

@@ -277,7 +277,8 @@ def _stories(gathered: Gathered, results: Iterable[Result]) -> tuple[ScenarioSto
 def _suite(rootpath: Path) -> dict[str, str]:
     try:
         found = subprocess.run(
-            ["git", "-C", str(rootpath), "describe", "--always", "--dirty"],
+            # in a container the suite is another user's, and git asks whether that is meant
+            ["git", "-c", f"safe.directory={rootpath}", "-C", str(rootpath), "describe", "--always", "--dirty"],
             capture_output=True,
             text=True,
             check=False,

@@ -269,6 +269,11 @@ class Points:
     open: float
 
 
+def points_told(points: float) -> str:
+    """Points as they are shown: two decimals at most, each figure rounded by itself. The report has them exactly."""
+    return f"{points:.2f}".rstrip("0").rstrip(".")
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
     """The points of one implementation under the rubric of the run; ``points + open`` is the most it can have."""

@@ -16,7 +16,7 @@ from impls.communicator import method_of
 from impls.contract import Entry
 from impls.contract.names import COMMUNICATORS, FAMILIES, WRAPPER_METHODS
 from impls.contract.patterns import entries_of
-from impls.definitions import is_library, is_stub, place
+from impls.definitions import file_of, is_library, is_stub, place
 from impls.locate import collectives_in, entries_for
 from impls.step_forms import which_stage
 from impls.unfit import unfit
@@ -34,6 +34,15 @@ class Candidate:
     def told(self) -> str:
         """Its name and place."""
         return f"{self.spelling}{place(self.value)}"
+
+
+def exact_names(candidates: Sequence[Candidate]) -> list[str]:
+    """What a table of adapters calls each of them: by its file as well where two have one name."""
+    spellings = [each.spelling for each in candidates]
+    return [
+        each.spelling if spellings.count(each.spelling) == 1 else f"{file_of(each.value)}{each.spelling}"
+        for each in candidates
+    ]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

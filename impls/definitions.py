@@ -50,6 +50,12 @@ def _only_refuses(body: list[ast.stmt]) -> bool:
     return isinstance(raised, ast.Name) and raised.id == "NotImplementedError"
 
 
+def file_of(value: Any) -> str:
+    """The file where it is defined, as ``file.`` before a name; empty when that is unknown."""
+    where = place(value).removeprefix(" (").rpartition(".py:")[0]
+    return f"{where}." if where else ""
+
+
 def place(value: Any) -> str:
     """Where it is defined, as `` (file:line)``; empty when that is unknown."""
     try:

@@ -7,7 +7,7 @@ implementation's folder belongs to that implementation and is in ``sys.modules``
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
@@ -17,7 +17,7 @@ import torch.distributed as dist
 
 from impls import absent, cuda_lines
 from impls.arrays import as_array, as_tensor, knows_arrays_only
-from impls.candidates import Candidate, choose
+from impls.candidates import Candidate, choose, exact_names
 from impls.communicator import member
 from impls.contract import BLOCKS, ENTRIES, Entry
 from impls.contract.methods import STATE_FUNCTIONS
@@ -189,9 +189,7 @@ class Implementation:
 
     def rivals(self) -> dict[str, list[str]]:
         """Names of the contract for which several could be meant, with what could."""
-        return {
-            name: [rival.spelling for rival in found.rivals] for name in ENTRIES if (found := self._found(name)).rivals
-        }
+        return {name: exact_names(found.rivals) for name in ENTRIES if (found := self._found(name)).rivals}
 
     def why(self, name: str) -> str:
         """Why what is provided for a name of the contract was taken for it."""
@@ -308,23 +306,31 @@ class Implementation:
 
     def _ambiguous(self, entry: Entry, rivals: tuple[Candidate, ...]) -> str:
         names = " and ".join([", ".join(rival.told for rival in rivals[:-1]), rivals[-1].told])
+        first, spelling = exact_names(rivals)[0], rivals[0].spelling
+        told = f'adapters = {{"{entry.name}": "{first}"}}'
+        ask = f"--impl={self.located.asked.where}:{spelling}, or {told}"
         return (
-            f"{names} could each be {entry.name}, and nothing tells which is meant: choose with "
-            f'--impl={self.located.asked.where}:{rivals[0].spelling}, or adapters = {{"{entry.name}": '
-            f'"{rivals[0].spelling}"}}'
+            f"{names} could each be {entry.name}, and nothing tells which is meant: "
+            f"{f'choose with {ask}' if first == spelling else f'keep one of the files, or choose with {told}'}"
         )
 
     def _adapted(self, module: ModuleType, adapter: Any, entry: Entry) -> _Found:
         if not isinstance(adapter, str):
             return self._described(adapter, getattr(adapter, "__name__", entry.name), entry)
-        for home in (module, *self.modules):
+        for home, spelling in self._homes(module, adapter):
             value: Any = home
-            for part in adapter.split("."):
+            for part in spelling.split("."):
                 value = member(value, part)
             if value is not None:
-                return self._described(value, adapter, entry)
+                return self._described(value, spelling, entry)
         reason = f"the adapters table maps {entry.name} to {adapter!r}, which is not defined"
         return _Found(None, "", reason, was_meant=True)
+
+    def _homes(self, first: ModuleType, adapter: str) -> Iterator[tuple[ModuleType, str]]:
+        """Where an adapter may be, with its name there; ``file.NAME`` tells which of two files has the one meant."""
+        yield from ((home, adapter) for home in (first, *self.modules))
+        file, _, name = adapter.partition(".")
+        yield from ((home, name) for home in self.modules if name and Path(home.__file__ or "").stem == file)
 
     def _described(self, value: Any, spelling: str, entry: Entry) -> _Found:
         if entry.orders and not callable(value):

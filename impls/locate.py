@@ -130,6 +130,8 @@ def _locate(spec: str, anything: bool) -> Located:
         kind = Kind.BUNDLED if dotted in (TORCH, "reference") else Kind.YOURS
         return _located(dotted, spec, HOME / folder, kind, f"impls.{folder}")
     path = Path(spec).expanduser()
+    if spec and (why := _unreachable(path)):
+        raise UnknownImplementation(f"--impl={spec}: {path} {why}.")
     if not spec or not path.exists():
         raise UnknownImplementation(_unknown(spec, path))
     if path.is_dir():
@@ -140,6 +142,17 @@ def _locate(spec: str, anything: bool) -> Located:
     if path.suffix != ".py" or not path.is_file():
         raise NotPython(f"--impl={spec}: {path.name} is not a Python file; give a .py file or a folder with some.")
     return _located(spec, spec, path.resolve(), Kind.FILE, _inside_impls(path), anything)
+
+
+def _unreachable(path: Path) -> str:
+    """Why what is there cannot be looked at; empty where it can, and where there is nothing."""
+    try:
+        if path.is_symlink() and not path.exists():
+            return "is a link that leads to nothing, or in a circle"
+        is_closed = path.is_dir() and not os.access(path, os.R_OK | os.X_OK)
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+    return "cannot be read: Permission denied" if is_closed else ""
 
 
 def bundled() -> list[str]:

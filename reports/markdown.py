@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from conformance.verdict import Verdict
+from conformance.verdict import Verdict, points_told
 from reports import compare, paper, score
 from reports.start import starts
 
@@ -69,7 +69,7 @@ def _table(report: Report) -> Iterator[str]:
     for entry in found:
         cells = [_of(entry.overall), *(_of(entry.tiers[tier]) for tier in score.TIERS)]
         own = points.get(entry.impl)
-        earned = [f"{own['points']:g} of {own['out_of']:g}" if own else "–"] if points else []
+        earned = [f"{points_told(own['points'])} of {points_told(own['out_of'])}" if own else "–"] if points else []
         yield f"| {_cell(entry.impl)} | {' | '.join([*cells, *earned])} |"
 
 

@@ -37,7 +37,7 @@ class Row:
     path: str  # of the implementation
     report: str  # path
     sha256: str
-    error: str  # why it could not be loaded
+    error: str  # why it could not be loaded, or what its course says of it
     overall: score.Score
     tiers: Mapping[str, score.Score]
     sections: Mapping[str, score.Score]
@@ -55,6 +55,7 @@ class Matrix:
     claims: tuple[str, ...]
     trouble: tuple[str, ...]  # sentences about files that are not in it, or not like the others
     notes: tuple[str, ...]  # what a grader may want to know
+    absent: tuple[tuple[str, str], ...] = ()  # names of what has no report, each with the reason
 
 
 def merge(paths: Sequence[Path]) -> Matrix:
@@ -87,6 +88,16 @@ def merge(paths: Sequence[Path]) -> Matrix:
         trouble=tuple(trouble),
         notes=(*_other_suites(reports), *_same_sources(rows)),
     )
+
+
+def remarked(matrix: Matrix, remarks: Mapping[str, Sequence[str]]) -> Matrix:
+    """The same with what a course says of its hand-ins, by their names; one without a report is absent, and noted."""
+    said = {name: "; ".join(sentences) for name, sentences in remarks.items()}
+    rows = [dataclasses.replace(row, error=said.get(row.hand_in) or row.error) for row in matrix.rows]
+    named = {row.hand_in for row in rows}
+    absent = tuple((name, text) for name, text in said.items() if name not in named)
+    notes = [f"{name} has no report: {text}" for name, text in absent]
+    return dataclasses.replace(matrix, rows=tuple(rows), absent=absent, notes=(*matrix.notes, *notes))
 
 
 def _files(paths: Sequence[Path], trouble: list[str]) -> Iterator[tuple[Path, Path]]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from reports import merge_tables, paper, tables_html
 from reports.files import refuse_to_replace, write_together
-from reports.merge import merge
+from reports.merge import merge, remarked
 from reports.trouble import Unusable
 
 CSV, PAGE = "class.csv", "class.html"  # in the folder of --out
@@ -42,12 +44,20 @@ def add(commands: Any) -> None:
         default="sections",
         help="what the columns are (default: sections)",
     )
+    parser.add_argument(
+        "--remarks",
+        type=Path,
+        metavar="FILE",
+        help="JSON, {name: [sentences]}: what is said of the rows of these names; a name without a row gets one",
+    )
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Merge, write, print, and return the exit status."""
     matrix = merge(options.paths)
+    if options.remarks is not None:
+        matrix = remarked(matrix, _remarks(options.remarks))
     if not matrix.rows:
         raise Unusable("\n  ".join(["no report could be merged", *map(paper.line, matrix.trouble)]))
     by_claim = options.columns == "claims"
@@ -67,3 +77,10 @@ def run(options: argparse.Namespace) -> int:
     for path in texts:
         print(f"written: {paper.line(path)}")
     return 1 if matrix.trouble else 0
+
+
+def _remarks(path: Path) -> Mapping[str, Sequence[str]]:
+    try:
+        return {str(name): [*map(str, told)] for name, told in json.loads(path.read_text(encoding="utf-8")).items()}
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        raise Unusable(f"--remarks={path}: it is to be JSON, {{name: [sentences]}}: {error}") from None

@@ -6,6 +6,7 @@ import csv
 import io
 from collections.abc import Iterator
 
+from conformance.verdict import points_told
 from reports import paper, score
 from reports.merge import Matrix, Points, Row
 
@@ -23,9 +24,13 @@ def as_csv(matrix: Matrix, *, by_claim: bool = False) -> str:
     has_points = any(row.points for row in matrix.rows)
     stream = io.StringIO()
     writer = csv.writer(stream)
-    writer.writerow(_head(matrix, has_points, by_claim))
+    head = _head(matrix, has_points, by_claim)
+    writer.writerow(head)
     for row in matrix.rows:
         writer.writerow(_line(row, matrix, has_points, by_claim))
+    for name, remark in matrix.absent:
+        cells = {"hand_in": inert(name), "remarks": inert(remark)}
+        writer.writerow([cells.get(column, "") for column in head])
     return stream.getvalue()
 
 
@@ -89,7 +94,7 @@ def _figures(of: object, *names: str) -> Iterator[str | int | float]:
     """The figures of these names; empty cells where there is nothing to have any."""
     for name in names:
         value = getattr(of, name) if of is not None else ""
-        yield round(value, 6) if isinstance(value, float) else value
+        yield round(value, 2) if isinstance(value, float) else value
 
 
 def _of(found: score.Score) -> str:
@@ -99,5 +104,5 @@ def _of(found: score.Score) -> str:
 def _of_points(found: Points | None) -> str:
     if found is None:
         return "-"
-    owed = f" ({found.open:g} open)" if found.open else ""
-    return f"{found.points:g}/{found.out_of:g}{owed}"
+    owed = f" ({points_told(found.open)} open)" if found.open else ""
+    return f"{points_told(found.points)}/{points_told(found.out_of)}{owed}"

@@ -8,6 +8,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from conformance.verdict import points_told
 from reports import compare_text, html, paper, score
 from reports.compare import NOT_SAID, Comparison, Kind
 from reports.merge import Matrix, Row
@@ -44,6 +45,7 @@ def merged(matrix: Matrix, *, by_claim: bool = False) -> str:
         sections=[name for name in matrix.sections if any(_is_decided(row, name) for row in matrix.rows)],
         by_claim=by_claim,
         has_points=any(row.points for row in matrix.rows),
+        told=points_told,
         tiers=score.TIERS,
     )
 

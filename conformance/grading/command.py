@@ -14,7 +14,8 @@ from typing import Any, NoReturn
 
 from conformance.grading import hand_ins, rubric
 from conformance.grading.book import sha256_of, suite_version
-from conformance.grading.course import INTERRUPTED, USAGE, Course, Grading, say
+from conformance.grading.course import INTERRUPTED, USAGE, Course, Grading
+from conformance.grading.matrix import say
 from conformance.grading.process import Limits
 from conformance.ledger import Ledger, LedgerError
 from impls import table
@@ -46,11 +47,13 @@ def main(chosen: argparse.Namespace) -> int:
     found = [hand_in for hand_in in found if hand_in.path.resolve() != course.out]
     if not found:
         return _refuse(f"{course.folder} has no hand-in: a hand-in is a .py file or a folder in it")
-    for name in others:
-        say(f"{name}: neither a Python file nor a folder, left out")
+    ours = {course.rubric_path, *([_resolved(chosen.adapters)] if chosen.adapters else [])}
+    others = {name: why for name, why in others.items() if course.folder / name not in ours}
+    for name, why in others.items():
+        say(f"{name}: {why}")
     try:
         with _alone(course.out), _interruptible():
-            return Grading(course, found).run()
+            return Grading(course, found, others).run()
     except BlockingIOError:
         return _refuse(f"another run is grading into {course.out}")
     except KeyboardInterrupt:
@@ -59,11 +62,11 @@ def main(chosen: argparse.Namespace) -> int:
 
 
 def _course(chosen: argparse.Namespace) -> Course:
-    folder, out, rubric_path = (path.resolve() for path in (chosen.folder, chosen.out, chosen.rubric))
+    folder, out, rubric_path = map(_resolved, (chosen.folder, chosen.out, chosen.rubric))
     if not folder.is_dir():
         raise NotADirectoryError(20, "is no folder", str(folder))
     read = rubric.read(rubric_path, Ledger.load())
-    adapters = chosen.adapters.resolve() if chosen.adapters else None
+    adapters = _resolved(chosen.adapters) if chosen.adapters else None
     if adapters:
         table.read_file(str(adapters))  # a slip is told before anything runs
     handed_on = [f"--adapters={adapters}"] if adapters else []
@@ -103,6 +106,11 @@ def _interruptible() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _resolved(path: Path) -> Path:
+    """Without links; one in a circle stays as it is, and cannot be read."""
+    return Path(os.path.realpath(path))
 
 
 def _jobs(text: str) -> int:

@@ -14,11 +14,9 @@ import json
 import math
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,8 +24,10 @@ from typing import Any
 from conformance.grading import hand_ins
 from conformance.grading.book import GradeBook, Graded, fingerprint, sha256_of
 from conformance.grading.hand_ins import Copied, HandIn
+from conformance.grading.matrix import merge, say
 from conformance.grading.process import GradedProcess, Launcher, Limits, Orphans
-from conformance.grading.time_limit import USED_UP
+from conformance.grading.time_limit import NO_MORE, USED_UP
+from conformance.verdict import points_told
 
 TICK_S = 0.2  # between two looks at the processes
 DONE, NOT_FINAL, INTERRUPTED, USAGE = 0, 1, 2, 4
@@ -69,9 +69,10 @@ class _Running:
 class Grading:
     """The loop: start what is due, look at what runs, take what has ended."""
 
-    def __init__(self, course: Course, found: Sequence[HandIn]) -> None:
+    def __init__(self, course: Course, found: Sequence[HandIn], others: Mapping[str, str]) -> None:
         self._course = course
         self._hand_ins = found
+        self._others = others  # names of what is no hand-in, with the reason: each has its row all the same
         self._book = GradeBook(course.out)
         self._orphans = Orphans()
         self._running: list[_Running] = []
@@ -195,7 +196,9 @@ class Grading:
             (score,) = report["score"].values()
             (impl,) = report["impls"]
             if error := impl["error"].replace(f"{place / 'hand-in'}{os.sep}", ""):
-                remarks.append(f"nothing could be examined: {' '.join(error.split())}")
+                what = "" if impl.get("blocks") else "nothing could be examined: "
+                remarks.append(f"{what}{' '.join(error.split())}")
+            remarks += _without_end(report)
         return Graded(
             name=running.hand_in.name,
             fingerprint=self._fingerprint(running.copied) if is_lasting else "",
@@ -217,8 +220,8 @@ class Grading:
         again = graded.name in self._done
         self._done[graded.name] = graded
         width = len(str(len(self._hand_ins)))
-        told = f"{graded.points:g} of {graded.out_of:g} points"
-        told += f", not final: {graded.open:g} are open" if graded.open or not graded.out_of else ""
+        told = f"{points_told(graded.points)} of {points_told(graded.out_of)} points"
+        told += f", not final: {points_told(graded.open)} are open" if graded.open or not graded.out_of else ""
         repeated = ", again" if again else ""
         how = f"{graded.took_s:.0f} s{repeated}" if is_new else "as graded before"
         say(f"{len(self._done):>{width}}/{len(self._hand_ins)}  {graded.name}: {told} ({how})")
@@ -228,8 +231,10 @@ class Grading:
     def _finish(self) -> int:
         names = [hand_in.name for hand_in in self._hand_ins]
         reports = [self._place(each) / "report.json" for each in self._hand_ins if self._done[each.name].report_sha256]
+        others = {name: [why] for name, why in self._others.items()}
+        remarks = {name: [*self._done[name].remarks] for name in names} | others
         say("")
-        status = merge(reports, self._course.out)
+        status = merge(reports, remarks, self._course.out, self._temporary)
         loose = [name for name in names if self._done[name].open or not self._done[name].out_of]
         loose += [hand_in.name for hand_in in self._hand_ins if not self._stands(hand_in)]
         if loose:
@@ -266,19 +271,16 @@ class Grading:
         return fingerprint([copied.sha256, course.rubric_sha256, course.suite, course.seed, course.limits, *taken])
 
 
-def merge(reports: Sequence[Path], out: Path) -> int:
-    """One matrix of the class and a CSV for the grade book."""
-    command = [sys.executable, "-m", "reports", "merge", *map(str, reports)]
-    command += ["--out", str(out / "class"), "--csv", str(out / "grades.csv")]
-    done = subprocess.run(command, cwd=Path(__file__).resolve().parents[2], check=False)
-    if done.returncode:
-        say(f"the matrix was not made or is not whole: status {done.returncode} of {' '.join(command[1:4])} …")
-    return done.returncode
-
-
 def _is_our_fault(report: dict[str, Any]) -> bool:
     """Whether anything has no answer for another reason than that the hand-in had no time left."""
     return any(result["verdict"] in _OURS and USED_UP not in result["message"] for result in report["results"])
+
+
+def _without_end(report: dict[str, Any]) -> list[str]:
+    """A sentence for each function that used its part of the time limit up, and what to make of its open points."""
+    lost = [result["message"] for result in report["results"] if result["verdict"] == "lost"]
+    last = {message.partition(" did not")[0]: message for message in lost if NO_MORE in message}
+    return [f"{message}; what is open of it is worth nothing if it never ends" for message in last.values()]
 
 
 def _move(made: Path, place: Path) -> None:
@@ -296,8 +298,3 @@ def _private_folder(out: Path) -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(mode=0o700)
     return folder
-
-
-def say(line: str) -> None:
-    """A line on the terminal, whatever is in a name."""
-    print("".join(char if char.isprintable() else "�" for char in line), flush=True)

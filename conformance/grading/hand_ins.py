@@ -13,9 +13,14 @@ import shutil
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
 MOST_BYTES = 64 * 2**20  # of one hand-in: sources, not data sets
 ANSWERS = ("impls.reference", "impls.torch_native")  # that the suite brings, and that anybody can import
+_UNREAD = {
+    (".zip", ".tar", ".tgz", ".tar.gz", ".tar.xz", ".tar.bz2", ".rar", ".7z"): "an archive; unpack it into a folder",
+    (".ipynb",): "a notebook; jupyter nbconvert --to script makes a Python file of it",
+}
 _NOT_OWN = frozenset({"__pycache__", "node_modules", "site-packages", "venv"})
 
 
@@ -42,17 +47,17 @@ class Copied:
         return all(_sha256_of(path) == sha256 for path, sha256 in self.files)
 
 
-def find(folder: Path) -> tuple[list[HandIn], list[str]]:
-    """The hand-ins of a folder by name, and the names of what is none. Hidden entries are neither."""
+def find(folder: Path) -> tuple[list[HandIn], dict[str, str]]:
+    """The hand-ins of a folder by name, and the names of what is none with the reason. Hidden entries are neither."""
     found: list[HandIn] = []
-    others: list[str] = []
+    others: dict[str, str] = {}
     for entry in sorted(folder.iterdir()):
         if entry.name.startswith((".", "__")):
             continue
         if entry.is_dir() or (entry.is_file() and entry.suffix == ".py"):
             found.append(HandIn(name=entry.name, path=entry))
         else:
-            others.append(entry.name)
+            others[entry.name] = _why_none(entry)
     return found, others
 
 
@@ -111,13 +116,27 @@ def _sha256_of(path: Path) -> str:
         return ""
 
 
+def _raise(error: OSError) -> NoReturn:
+    """A folder that cannot be read is not an empty one."""
+    raise error
+
+
 def _files(home: Path) -> Iterator[Path]:
     """Every file and link of a folder in a fixed order; caches, installed packages and hidden folders left out."""
-    for root, folders, files in os.walk(home):
+    for root, folders, files in os.walk(home, onerror=_raise):
         links = [name for name in folders if Path(root, name).is_symlink()]
         folders[:] = sorted(set(folders) - set(links) - _NOT_OWN)
         folders[:] = [name for name in folders if not name.startswith(".")]
         yield from (Path(root, name) for name in sorted([*files, *links]) if not name.endswith(".pyc"))
+
+
+def _why_none(entry: Path) -> str:
+    """Why an entry of the folder is no hand-in, and what to do."""
+    if entry.is_symlink() and not entry.exists():
+        return "not read: a link that leads to nothing, or in a circle"
+    name = entry.name.lower()
+    what = next((what for suffixes, what in _UNREAD.items() if name.endswith(suffixes)), "")
+    return f"not read: {what or 'neither a Python file nor a folder'}"
 
 
 def _why_not(path: Path, home: Path, room: int) -> str:

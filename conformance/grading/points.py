@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from conformance.grading.rubric import Rubric
-from conformance.verdict import WORST_FIRST, Earned, Points, Result, RubricInfo, Score, Tier, Verdict
+from conformance.verdict import WORST_FIRST, Earned, Points, Result, RubricInfo, Score, Tier, Verdict, points_told
 
 OPEN = frozenset({Verdict.SUITE_ERROR, Verdict.LOST, Verdict.INCONCLUSIVE, Verdict.NOT_CHECKED})
 
@@ -96,13 +96,16 @@ def lines(rubric: RubricInfo, score: Mapping[str, Score]) -> list[str]:
     """For the terminal: a sentence for each implementation, then what it did not earn."""
     told = [f"{rubric.name}: no check earns points for {pair}, which counts for nothing" for pair in rubric.unused]
     for impl, found in score.items():
-        tiers = ", ".join(f"{tier} {p.points:g} of {p.out_of:g}" for tier, p in found.tiers.items())
-        told.append(f"{impl}: {found.points:g} of {found.out_of:g} points ({tiers})")
+        tiers = ", ".join(f"{tier} {_of(p.points, p.out_of)}" for tier, p in found.tiers.items())
+        told.append(f"{impl}: {_of(found.points, found.out_of)} points ({tiers})")
         if found.open:
-            told.append(f"  not final: {found.open:g} points are open, the suite has no answer for them yet")
+            told.append(f"  not final: {points_told(found.open)} points are open, the suite has no answer for them yet")
         for line in found.breakdown:
             if line.points < line.weight:
-                told.append(
-                    f"  {line.points:g} of {line.weight:g}  {line.claim} ({line.tier.value}): {line.verdict.value}"
-                )
+                earned = _of(line.points, line.weight)
+                told.append(f"  {earned}  {line.claim} ({line.tier.value}): {line.verdict.value}")
     return told
+
+
+def _of(points: float, out_of: float) -> str:
+    return f"{points_told(points)} of {points_told(out_of)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -179,3 +180,12 @@ def test_a_crash_is_told_by_the_words_of_its_exception_before_the_usual_hint(sai
     assert told in hint.en
     assert hint.en.endswith(usual.en)
     assert by_claim["d"].hint == usual
+
+
+def test_version_of_a_suite_that_is_another_users_is_known_as_in_a_container(tmp_path, monkeypatch):
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=n", "-c", "user.email=e"]
+    subprocess.run([*git, "init", "--quiet"], check=True)
+    subprocess.run([*git, "commit", "--quiet", "--allow-empty", "--message=m"], check=True)
+    subprocess.run([*git, "tag", "v1", "--annotate", "--message=m"], check=True)
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    assert record._suite(tmp_path)["git"] == "v1"

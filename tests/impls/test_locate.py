@@ -56,6 +56,26 @@ def test_a_file_is_found_and_not_run(folder: Path) -> None:
     assert (located.name, located.kind, located.candidates) == ("mine.py", Kind.FILE, (folder / "mine.py",))
 
 
+def test_a_link_in_a_circle_is_told_as_one(folder: Path) -> None:
+    Path("mine.py").symlink_to("mine.py")
+    assert "mine.py is a link that leads to nothing, or in a circle" in str(refusal("mine.py"))
+
+
+def test_a_folder_that_may_not_be_read_is_not_said_to_be_empty(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("mine").mkdir()
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    assert "mine cannot be read: Permission denied" in str(refusal("mine/"))
+
+
+def test_a_path_that_may_not_be_looked_at_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path, **_: object) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "exists", refuse)
+    monkeypatch.setattr(Path, "is_symlink", refuse)
+    assert "closed/ddp.py cannot be read: Permission denied" in str(refusal("closed/ddp.py"))
+
+
 def test_in_a_folder_only_the_files_that_define_something_are_taken(folder: Path) -> None:
     for name, text in {
         "ddp.py": "class DDP: pass\n",

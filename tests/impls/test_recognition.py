@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from impls.contract.patterns import entries_of
 from impls.loading import Implementation, load
 from impls.locate import ImplementationError, UnknownImplementation, locate
+from impls.reach import reach
 from impls.spec import Spec
 
 Write = Callable[..., str]
@@ -73,6 +75,17 @@ def test_the_command_line_or_a_table_says_which_is_meant(write: Write) -> None:
     path, table = write(NAIVE + OTHER), write('DataParallel = "NaiveDDP"', "table.toml")
     assert taken(load(f"{path}:DDPBucketed")) == {"DataParallel": "DDPBucketed"}
     assert taken(load(f"{path}?adapters={table}")) == {"DataParallel": "NaiveDDP"}
+
+
+def test_a_copy_in_another_file_is_told_by_the_file_and_a_table_says_which_is_meant(write: Write) -> None:
+    folder = Path(write(NAIVE)).parent
+    write(NAIVE, "mine copy.py")
+    (told,) = load(f"{folder}/").remarks()
+    assert told.endswith('keep one of the files, or choose with adapters = {"DataParallel": "mine copy.NaiveDDP"}')
+    write(NAIVE + 'adapters = {"DataParallel": "mine.NaiveDDP"}\n')
+    chosen = load(f"{folder}/")
+    assert inspect.getsourcefile(chosen.get("DataParallel")) == str(folder / "mine.py")
+    assert reach(chosen, "DataParallel")["names"] == "names['NaiveDDP']"
 
 
 @pytest.mark.parametrize(

@@ -99,12 +99,12 @@ def test_the_csv_has_a_verdict_for_each_claim_on_demand(course: Path) -> None:
 
 def test_points_are_in_the_matrix_where_a_rubric_gave_them(tmp_path: Path) -> None:
     put(tmp_path / "a", graded(hand_in("a.py"), 7.5))
-    put(tmp_path / "b", graded(hand_in("b.py"), 0.1 + 0.2))
+    put(tmp_path / "b", graded(hand_in("b.py"), 20 / 3))
     found = merge([tmp_path])
     rows = table(merge_tables.as_csv(found))
     assert [(row["points"], row["out_of"], row["core.points"]) for row in rows] == [
         ("7.5", "10.0", "7.5"),
-        ("0.3", "10.0", "0.3"),
+        ("6.67", "10.0", "6.67"),
     ]
     assert "7.5/10 (1 open)" in merge_tables.as_text(found, 100)
 
@@ -180,6 +180,27 @@ def test_nothing_to_merge_is_one_message(tmp_path: Path, capsys: pytest.CaptureF
     assert "no report could be merged" in captured.err
     assert "pytest --report=FOLDER" in captured.err
     assert not (tmp_path / "out").exists()
+
+
+def test_what_a_course_says_of_a_hand_in_stands_in_its_row_and_of_others_in_rows_of_their_own(
+    course: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said, csv_at = tmp_path / "said.json", tmp_path / "grades.csv"
+    said.write_text('{"chen": ["late", "by a day"], "=zoe.zip": ["not read"], "bob b": []}', encoding="utf-8")
+    assert main(["merge", str(course), f"--remarks={said}", f"--csv={csv_at}", f"--html={tmp_path / 'page'}"]) == 0
+    rows = {row["hand_in"]: row for row in table(csv_at.read_text(encoding="utf-8"))}
+    assert {name: row["remarks"] for name, row in rows.items() if row["remarks"]} == {
+        "chen": "late; by a day",
+        "'=zoe.zip": "not read",
+    }
+    assert rows["'=zoe.zip"]["holds"] == ""
+    assert "note: =zoe.zip has no report: not read" in capsys.readouterr().out
+    assert "=zoe.zip has no report" in (tmp_path / "page").read_text(encoding="utf-8")
+
+
+def test_remarks_that_are_none_are_refused(course: Path, tmp_path: Path) -> None:
+    (tmp_path / "said.json").write_text("[1]", encoding="utf-8")
+    assert main(["merge", str(course), f"--remarks={tmp_path / 'said.json'}"]) == 2
 
 
 def test_a_place_that_cannot_be_written_is_told(

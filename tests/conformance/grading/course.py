@@ -5,6 +5,7 @@ The words are those of ``FAKE``; a hand-in without any gets full points.
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -75,7 +76,8 @@ def _copy_file(path: Path, place: Path) -> None:
     place.write_bytes(path.read_bytes())
 
 
-def _merge(reports: list[Path], out: Path) -> int:
+def _merge(reports: list[Path], remarks: dict[str, list[str]], out: Path, temporary: Path) -> int:
+    (out / "remarks.json").write_text(json.dumps(remarks), encoding="utf-8")
     (out / "merged.txt").write_text("\n".join(path.parent.name for path in reports), encoding="utf-8")
     return 0
 

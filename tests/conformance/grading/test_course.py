@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import signal
 import subprocess
@@ -95,12 +96,16 @@ HAND_INS = {
     "waits.py": "waits",
     "eats.py": "eats",
     "notes.txt": "no hand-in",
+    "zoe.zip": "no hand-in",
 }
+NONE = ("circle.py", "notes.txt", "zoe.zip")
 
 
 @pytest.fixture(scope="module")
 def course(tmp_path_factory: pytest.TempPathFactory) -> Class:
-    return make(tmp_path_factory.mktemp("course"), HAND_INS)
+    made = make(tmp_path_factory.mktemp("course"), HAND_INS)
+    (made.home / "hand-ins" / "circle.py").symlink_to("circle.py")
+    return made
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +118,7 @@ def test_every_hand_in_has_its_line_whatever_its_name(done):
     for name in ("alice.py", "bob smith", "مریم کریمی", "unlucky.py", "leaves.py"):
         assert f"{name}: 4 of 4 points" in text
     assert "9/9" in text
-    assert "notes.txt: neither" in text
+    assert "notes.txt: not read: neither" in text
     assert status == 1, "some grades are not final"
 
 
@@ -135,7 +140,15 @@ def test_what_the_suite_owes_is_tried_again(course, done):
 
 def test_all_reports_go_into_one_matrix(course, done):
     merged = (course.out / "merged.txt").read_text(encoding="utf-8").splitlines()
-    assert merged == sorted(name.partition("/")[0] for name in HAND_INS if name != "notes.txt")
+    assert merged == sorted(name.partition("/")[0] for name in HAND_INS if name not in NONE)
+
+
+def test_what_is_not_read_is_told_where_the_grades_are_with_what_to_do(course, done):
+    remarks = json.loads((course.out / "remarks.json").read_text(encoding="utf-8"))
+    assert remarks["zoe.zip"] == ["not read: an archive; unpack it into a folder"]
+    assert remarks["circle.py"] == ["not read: a link that leads to nothing, or in a circle"]
+    assert [name for name in NONE if name not in remarks] == []
+    assert "attempt 1: ended with status -9; tried again" in remarks["kills.py"]
 
 
 def test_nothing_is_left_behind(course, done):
@@ -286,10 +299,13 @@ def test_links_out_of_a_hand_in_are_left_out_and_named(tmp_path):
         ({"a.py": ""}, ["--adapters=none.toml"], "none.toml: it cannot be read"),
         ({"a.py": ""}, ["--memory-limit=lots"], "lots"),
         ({"a.py": ""}, ["--jobs=0"], "at least one"),
+        ({"a.py": ""}, ["--rubric=circle"], "circle cannot be read: Too many levels of symbolic links"),
     ],
 )
-def test_what_cannot_be_used_is_told_before_anything_runs(tmp_path, capfd, files, options, told):
+def test_what_cannot_be_used_is_told_before_anything_runs(tmp_path, monkeypatch, capfd, files, options, told):
     course = make(tmp_path, files)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "circle").symlink_to("circle")
     folders = [str(tmp_path / "hand-ins"), f"--out={course.out}", f"--rubric={tmp_path / 'rubric.toml'}"]
     try:
         status = main(["grade", *folders, *options])

@@ -91,6 +91,15 @@ def test_weight_that_no_check_can_earn_is_named_and_not_in_the_denominator():
     assert _score(*found).out_of == 3
 
 
+def test_points_are_shown_with_two_decimals_at_most_and_add_up_before_they_are_rounded():
+    third = [*_results(Verdict.HOLDS, Verdict.VIOLATED, Verdict.VIOLATED, claim="b")]  # 2/3 of a point
+    whole = [*_results(Verdict.HOLDS, Verdict.HOLDS, Verdict.VIOLATED, tier=Tier.CONTRACT)]  # and as much again
+    lines = points.lines(points.info([], [], _rubric()), points.scores([*third, *whole], ["mine"], _rubric()))
+    assert [line for line in lines if line.startswith("mine")] == [
+        "mine: 1.33 of 3 points (core 0.67 of 2, contract 0.67 of 1)"
+    ]
+
+
 def test_terminal_shows_what_was_not_earned():
     found = [*_results(Verdict.LOST), *_results(Verdict.HOLDS, claim="b")]
     lines = points.lines(points.info(found, ["mine"], _rubric()), points.scores(found, ["mine"], _rubric()))
