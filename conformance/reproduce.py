@@ -152,14 +152,13 @@ class _Filling:
         if not bound.issuperset(self._hand_in.required):
             return None
         values["ours"] = self._hand_in.ours(self._words, given)
-        ranks = ["head_ranks"] if self._has_ranks else []
+        kind = "ranks" if self._has_ranks else "plain"
         before = [
-            *map(text_of, ["head", *ranks]),
+            *map(text_of, ["head", f"head_{kind}"]),
             self._hand_in.adaptation,
             *map(text_of, self._entry.get("before", ())),
         ]
-        after = text_of("tail_ranks" if self._has_ranks else "tail")
-        whole = "".join([*before, "${ours}", text_of("show"), body, after])
+        whole = "".join([*before, "${ours}", text_of(f"show_{kind}"), body, text_of(f"tail_{kind}")])
         for _ in range(2):  # what is filled in may have places of its own
             whole = string.Template(whole).substitute(values)
         text = _called("".join(line for line in whole.splitlines(keepends=True) if line.strip()), self._words)
