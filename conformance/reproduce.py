@@ -47,9 +47,7 @@ def script(result: Result, asks: Sequence[str], description: Description | None)
 
 def _scripts(result: Result, asks: Sequence[str], description: Description) -> Iterator[str]:
     """For each name that the case is about; those that the hand-in defines itself, where there are some."""
-    names = [name for asked in reversed(asks) for name in asked.split("|")]
-    lines = [entry for entry in _table() if entry.get("unasked") and re.fullmatch(entry["claims"], result.claim)]
-    names += [name for entry in lines for name in entry["functions"]]
+    names = _names(result.claim, asks)
     own = [name for name in names if description.reach.get(name, {}).get("is_own", False)]
     for name in dict.fromkeys(own or names):
         hand_in = HandIn.of(name, description.reach)
@@ -60,6 +58,13 @@ def _scripts(result: Result, asks: Sequence[str], description: Description) -> I
             text = _Filling(entry, name, result, hand_in, words, description.averages).text()
             if text is not None:
                 yield text
+
+
+def _names(claim: str, asks: Sequence[str]) -> list[str]:
+    """The names of the contract that a case may be about."""
+    names = [name for asked in reversed(asks) for name in asked.split("|")]
+    lines = [entry for entry in _table() if entry.get("unasked") and re.fullmatch(entry["claims"], claim)]
+    return names + [name for entry in lines for name in entry["functions"]]
 
 
 def scripts(
@@ -85,6 +90,11 @@ def plainness(result: Result) -> tuple[int, int, str]:
 def has_line(claim: str) -> bool:
     """Whether there is any script for a claim."""
     return any(re.fullmatch(entry["claims"], claim) for entry in _table())
+
+
+def has_case(result: Result, asks: Sequence[str]) -> bool:
+    """Whether there is a script for a case, if the hand-in can be called as it wants."""
+    return any(True for name in _names(result.claim, asks) for _ in _entries(result, name))
 
 
 @functools.cache
