@@ -26,6 +26,7 @@ from conformance.journal import Gathered, Planned
 from conformance.options import SUITE, Chosen
 from conformance.reproduce import scripts
 from conformance.ruling import STALE
+from conformance.scripts.reasons import why_none
 from conformance.verdict import Claim, ImplInfo, Record, Result, ScenarioStory, Text, Tier, Verdict
 from impls.contract import ENTRIES
 
@@ -191,11 +192,13 @@ def _with_scripts(
         )
         texts[names[impl, claim]] = text
 
-    def named(result: Result) -> Result:
-        name = names.get((result.impl, result.claim)) if result.verdict.is_broken else None
-        return dataclasses.replace(result, reproduce=name)
+    def named(result: Result, asked: Sequence[str]) -> Result:
+        if not result.verdict.is_broken:
+            return result
+        name = names.get((result.impl, result.claim))
+        return dataclasses.replace(result, reproduce=name, no_script=None if name else why_none(result, asked))
 
-    return [named(result) for result in results], texts
+    return [named(*pair) for pair in zip(results, asks, strict=True)], texts
 
 
 def _signatures(results: Iterable[Result]) -> dict[tuple[str, ...], Text]:

@@ -47,9 +47,7 @@ def script(result: Result, asks: Sequence[str], description: Description | None)
 
 def _scripts(result: Result, asks: Sequence[str], description: Description) -> Iterator[str]:
     """For each name that the case is about; those that the hand-in defines itself, where there are some."""
-    names = [name for asked in reversed(asks) for name in asked.split("|")]
-    lines = [entry for entry in _table() if entry.get("unasked") and re.fullmatch(entry["claims"], result.claim)]
-    names += [name for entry in lines for name in entry["functions"]]
+    names = _names(result.claim, asks)
     own = [name for name in names if description.reach.get(name, {}).get("is_own", False)]
     for name in dict.fromkeys(own or names):
         hand_in = HandIn.of(name, description.reach)
@@ -60,6 +58,13 @@ def _scripts(result: Result, asks: Sequence[str], description: Description) -> I
             text = _Filling(entry, name, result, hand_in, words, description.averages).text()
             if text is not None:
                 yield text
+
+
+def _names(claim: str, asks: Sequence[str]) -> list[str]:
+    """The names of the contract that a case may be about."""
+    names = [name for asked in reversed(asks) for name in asked.split("|")]
+    lines = [entry for entry in _table() if entry.get("unasked") and re.fullmatch(entry["claims"], claim)]
+    return names + [name for entry in lines for name in entry["functions"]]
 
 
 def scripts(
@@ -85,6 +90,11 @@ def plainness(result: Result) -> tuple[int, int, str]:
 def has_line(claim: str) -> bool:
     """Whether there is any script for a claim."""
     return any(re.fullmatch(entry["claims"], claim) for entry in _table())
+
+
+def has_case(result: Result, asks: Sequence[str]) -> bool:
+    """Whether there is a script for a case, if the hand-in can be called as it wants."""
+    return any(True for name in _names(result.claim, asks) for _ in _entries(result, name))
 
 
 @functools.cache
@@ -152,14 +162,13 @@ class _Filling:
         if not bound.issuperset(self._hand_in.required):
             return None
         values["ours"] = self._hand_in.ours(self._words, given)
-        ranks = ["head_ranks"] if self._has_ranks else []
+        kind = "ranks" if self._has_ranks else "plain"
         before = [
-            *map(text_of, ["head", *ranks]),
+            *map(text_of, ["head", f"head_{kind}"]),
             self._hand_in.adaptation,
             *map(text_of, self._entry.get("before", ())),
         ]
-        after = text_of("tail_ranks" if self._has_ranks else "tail")
-        whole = "".join([*before, "${ours}", text_of("show"), body, after])
+        whole = "".join([*before, "${ours}", text_of(f"show_{kind}"), body, text_of(f"tail_{kind}")])
         for _ in range(2):  # what is filled in may have places of its own
             whole = string.Template(whole).substitute(values)
         text = _called("".join(line for line in whole.splitlines(keepends=True) if line.strip()), self._words)

@@ -208,6 +208,7 @@ class Result:
     ranks: tuple[RankReport, ...] = ()
     timeline: str | None = None  # file name of a Chrome trace under traces/
     reproduce: str | None = None  # file name of a script under reproduce/ that shows the fault without Lockstep
+    no_script: Text | None = None  # of a broken case without one: why
     rerun: str = ""  # the command that runs this case again
 
 

@@ -91,6 +91,7 @@ def _result(result: Result) -> Report:
         "rerun": safe(result.rerun),
         "data": _plain(result.data),
         **({} if result.reproduce is None else {"reproduce": safe(result.reproduce, NAME_LIMIT)}),
+        **({} if result.no_script is None else {"no_script": _text(result.no_script)}),
     }
 
 

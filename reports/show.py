@@ -30,7 +30,7 @@ def card(report: Report, claim: Report, results: Sequence[Report], room: int, la
     hinted: set[str] = set()
     for bundle in at_length:
         hint = _text(bundle.first["hint"], language)
-        lines += [*_case(bundle.first, room, "" if hint in hinted else hint), ""]
+        lines += [*_case(bundle.first, room, "" if hint in hinted else hint, language), ""]
         hinted.add(hint)
     for bundle in bundles:
         if bundle not in at_length:
@@ -59,7 +59,7 @@ def _claim(claim: Report, room: int, language: str) -> Iterator[str]:
     yield from paper.fields(fields, room)
 
 
-def _case(result: Report, room: int, hint: str) -> Iterator[str]:
+def _case(result: Report, room: int, hint: str, language: str) -> Iterator[str]:
     before = result.get("before")
     turn = f", before {before}" if before and before != result["verdict"] else ""
     head = f"{result['verdict'].upper()} ({result['impl']}, {result['tier']}{turn}): {result['case'] or 'no case'}"
@@ -76,6 +76,7 @@ def _case(result: Report, room: int, hint: str) -> Iterator[str]:
         "hint": hint,
         "timeline": f"traces/{result['timeline']}" if result["timeline"] else "",
         "script": f"reproduce/{result['reproduce']}" if result.get("reproduce") else "",
+        "no script": _text(result["no_script"], language) if result.get("no_script") else "",
         "rerun": result["rerun"],
     }
     yield from paper.fields(fields, room, whole=_OWN_LINES)

@@ -34,7 +34,7 @@ from conformance.verdict import Result, Verdict
 from impls.loading import load
 
 SHOWN, RIGHT, CRASHED, NONE = "shown", "not shown", "crashed", "no script"
-MOST_TRIED = 2  # scripts of other cases, where the one that breaks the claim has none
+MOST_TRIED = 4  # scripts of other cases, where the one that breaks the claim has none
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +144,8 @@ def _texts(case: Case, others: Sequence[Case]) -> list[str]:
     description = _describe(case.planned.impl)
     if (own := script(_result(case), case.planned.asks, description)) is not None:
         return [own]
-    results = [(_result(other), other.planned.asks) for other in others]
+    plain = [dataclasses.replace(other, world_size=None) for other in others]  # one number of ranks shows it
+    results = [(_result(other), other.planned.asks) for other in plain]
     results.sort(key=lambda pair: plainness(pair[0]))
     found = [script(result, asks, description) for result, asks in results]
     return list(dict.fromkeys(text for text in found if text is not None))[:MOST_TRIED]

@@ -74,6 +74,16 @@ def test_a_script_that_shows_the_fault_alone_is_named() -> None:
     assert "  script  reproduce/loop.mean.py" in lines
 
 
+def test_why_there_is_no_script_is_said() -> None:
+    why = Text(en="it takes a clock", fa="ساعت می‌خواهد")
+    record = sample.record(extra=(sample.result("loop.step", "mine", Verdict.VIOLATED, no_script=why),))
+    report = build.build(record)
+    claim = next(claim for claim in report["claims"] if claim["id"] == "loop.step")
+    result = report["results"][-1]
+    assert "  no script  it takes a clock" in show.card(report, claim, [result], 100)
+    assert "  no script  ساعت می‌خواهد" in show.card(report, claim, [result], 100, "fa")
+
+
 def test_persian_is_shown_on_demand(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     claim = sample.record().claims[0]
     assert claim.text.fa.split()[0] in shown(path, capsys, claim.id, "--lang=fa")
