@@ -37,6 +37,7 @@ core = 5
 claims = ["collectives.ring.*"]
 core = 1
 """
+LEAST = {"loops in the ring.py": 7.0}  # what its right function earns: the other one eats no time of it
 INTERRUPTED = 2
 GONE_S = 60.0  # for what a killed grader leaves to end by itself
 
@@ -148,6 +149,8 @@ def _unfair(hand_in: HandIn, row: dict[str, str]) -> Iterator[str]:
     told = f"{hand_in.name!r} ({hand_in.about}): {points:g} of {out_of:g}, {still_open:g} open"
     if hand_in.kind == "right" and points != out_of:
         yield f"a right one without all points: {told}"
+    if points < LEAST.get(hand_in.name, 0.0):
+        yield f"a right function without its points: {told}"
     if hand_in.kind == "wrong" and (points >= out_of or still_open):
         yield f"a fault that costs nothing, or has no answer: {told}"
 

@@ -1,6 +1,7 @@
 """The table of adapters: which name of an implementation stands for which of the contract, and what goes with it.
 
     adapters = {"DataParallel": "Wrapper", "ring_allreduce": "Ring.reduce"}     # names of the contract: yours
+    adapters = {"DataParallel": "ddp.DDP"}     # of two files of a folder that have a DDP, the one in ddp.py
     adapters = {"stub": ["triton"]}             # imports that are replaced, as nothing that is checked needs them
     adapters = {"op": "mean"}                   # the all-reduces average instead of summing
     adapters = {"initialize": "set_up"}         # called once, before anything else, with the arguments it asks for

@@ -91,6 +91,8 @@ def copy(hand_in: HandIn, into: Path) -> Copied:
         room -= len(content)
         files.append((place, hashlib.sha256(content).hexdigest()))
         digest.update(f"{below}\0{files[-1][1]}\0".encode("utf-8", "surrogateescape"))
+    if not any(path.suffix == ".py" for path, _ in files):
+        left_out += [f"{path.name} is {what}" for path, _ in files if (what := _unread(path.name))]
     return Copied(path=_heart(target), sha256=digest.hexdigest(), left_out=tuple(left_out), files=tuple(files))
 
 
@@ -134,9 +136,12 @@ def _why_none(entry: Path) -> str:
     """Why an entry of the folder is no hand-in, and what to do."""
     if entry.is_symlink() and not entry.exists():
         return "not read: a link that leads to nothing, or in a circle"
-    name = entry.name.lower()
-    what = next((what for suffixes, what in _UNREAD.items() if name.endswith(suffixes)), "")
-    return f"not read: {what or 'neither a Python file nor a folder'}"
+    return f"not read: {_unread(entry.name) or 'neither a Python file nor a folder'}"
+
+
+def _unread(name: str) -> str:
+    """What a file of this name is and how it becomes a hand-in; empty where that is not known."""
+    return next((what for suffixes, what in _UNREAD.items() if name.lower().endswith(suffixes)), "")
 
 
 def _why_not(path: Path, home: Path, room: int) -> str:

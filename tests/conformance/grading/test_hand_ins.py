@@ -26,6 +26,14 @@ def test_file_that_is_no_hand_in_has_its_reason(tmp_path, name, told):
     assert told in others[name]
 
 
+def test_folder_without_sources_is_said_to_hold_what_could_be_made_into_some(tmp_path):
+    (tmp_path / "ana").mkdir()
+    (tmp_path / "ana" / "work.zip").touch()
+    (tmp_path / "ana" / "notes.txt").touch()
+    copied = hand_ins.copy(HandIn(name="ana", path=tmp_path / "ana"), tmp_path / "copy")
+    assert copied.left_out == ("work.zip is an archive; unpack it into a folder",)
+
+
 def test_folder_that_cannot_be_read_is_not_taken_for_an_empty_one(tmp_path, monkeypatch):
     (tmp_path / "ana" / "closed").mkdir(parents=True)
     scan = os.scandir
