@@ -260,6 +260,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     state = session.config.stash[STATE]
     state.journal.close()
     if state.is_controller and not session.config.option.collectonly:
+        stopping.ignore()
         ending.finish(session, state)
 
 

@@ -7,7 +7,7 @@ import signal
 import threading
 from collections.abc import Callable
 from types import FrameType
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from fixtures.world import kernel
 
@@ -21,21 +21,28 @@ def heed() -> Callable[[], None]:
     """
     if threading.current_thread() is not threading.main_thread():
         return lambda: None
-
-    def interrupt(number: int, frame: FrameType | None) -> NoReturn:
-        for each in heeded:  # timeout(1) sends it twice, to the process and to its group: the report is written once
-            signal.signal(each, signal.SIG_IGN)
-        _interrupt_workers()
-        raise KeyboardInterrupt(f"ended by {signal.Signals(number).name}")
-
     heeded = [number for number in SIGNALS if signal.getsignal(number) is signal.SIG_DFL]
-    before: dict[int, Any] = {number: signal.signal(number, interrupt) for number in heeded}
+    for number in heeded:
+        signal.signal(number, _interrupt)
 
     def restore() -> None:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number in heeded:
+            signal.signal(number, signal.SIG_DFL)
 
     return restore
+
+
+def ignore() -> None:
+    """The run is at its end, by itself or by such a signal: another one must not cost the report."""
+    for number in SIGNALS:
+        if signal.getsignal(number) is _interrupt:
+            signal.signal(number, signal.SIG_IGN)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
+    ignore()  # timeout(1) sends it twice, to the process and to its group
+    _interrupt_workers()
+    raise KeyboardInterrupt(f"ended by {signal.Signals(number).name}")
 
 
 def _interrupt_workers() -> None:

@@ -349,7 +349,7 @@ def _parse(path: Path, spec: str) -> ast.Module:
             return ast.parse(path.read_bytes(), filename=str(path))
     except SyntaxError as error:
         place = f"{path}:{error.lineno}" if error.lineno else str(path)
-        told = f" {left}" if (left := notebooks.left_in(path)) else ""
+        told = f" {notebooks.left_in(path)}" if notebooks.is_only_there(error.text or "") else ""
         raise BrokenSyntax(f"--impl={spec}: Python cannot read {place}: {error.msg}.{told}") from None
     except (ValueError, RecursionError, MemoryError) as error:
         raise BrokenSyntax(f"--impl={spec}: Python cannot read {path}: {error or type(error).__name__}.") from None

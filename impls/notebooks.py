@@ -17,10 +17,15 @@ def export(notebook: str) -> str:
     return f"jupyter nbconvert --to script {notebook}"
 
 
+def is_only_there(line: str) -> bool:
+    """Whether a line of text is one that only a notebook can run."""
+    return _OWN.match(line) is not None
+
+
 def left_in(path: Path) -> str:
     """A sentence about the lines of a file that only a notebook can run; empty where there is none."""
     text = path.read_text(encoding="utf-8", errors="replace")
-    found = [str(number) for number, line in enumerate(text.splitlines(), 1) if _OWN.match(line)]
+    found = [str(number) for number, line in enumerate(text.splitlines(), 1) if is_only_there(line)]
     if not found:
         return ""
     more = f" and {len(found) - _MOST_TOLD} more" if len(found) > _MOST_TOLD else ""

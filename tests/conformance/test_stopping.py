@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+from types import SimpleNamespace
 
 import pytest
 
-from conformance import stopping
+from conformance import ending, plugin, stopping
+from conformance.journal import Journal
+from conformance.state import STATE
 from fixtures.world import kernel
 
 
@@ -39,6 +42,16 @@ def test_children_of_its_own_process_group_are_interrupted_too(heed, monkeypatch
     with pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGTERM)
     assert reached == [(11, signal.SIGINT)]
+
+
+def test_signal_does_not_interrupt_the_writing_of_the_report(heed, monkeypatch):
+    state = SimpleNamespace(journal=Journal(None, "main"), is_controller=True)
+    config = SimpleNamespace(stash={STATE: state}, option=SimpleNamespace(collectonly=False))
+    written = []
+    monkeypatch.setattr(ending, "finish", lambda *_: written.append(signal.raise_signal(signal.SIGTERM)))
+    heed()
+    plugin.pytest_sessionfinish(SimpleNamespace(config=config))
+    assert written == [None]
 
 
 def test_what_is_ignored_stays_ignored(heed):
