@@ -106,10 +106,12 @@ class Driver:
         return any(takes(each, parameter) or takes_any_keyword(each) for each in self._callables())
 
     def stands_in_for(self, schedule: str) -> str:
-        """What has been examined already where this would be, as it runs one order whatever is asked for; or nothing."""
+        """Why there is nothing more to examine: it runs one order whatever is asked for. Empty where there is."""
         if self.schedule_name or schedule == USUAL:
             return ""
-        return f"{self._impl.name}'s {_name(self._target)} takes no schedule: what it trains is examined once, as {USUAL}"
+        return (
+            f"{self._impl.name}'s {_name(self._target)} takes no schedule: what it trains is examined once, as {USUAL}"
+        )
 
     def step(self, microbatches: Sequence[Any], targets: Sequence[Any]) -> list[Tensor]:
         """Forward and backward of all microbatches: the losses that were returned here, or their mean alone.
