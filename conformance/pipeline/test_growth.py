@@ -25,7 +25,7 @@ ONE_F_ONE_B = [*EQUAL, Times(1, 2, 1)]
 ZERO_BUBBLE = [*EQUAL, Times(2, 2, 1), Times(2, 3, 1), Times(3, 2, 0)]  # W <= min(F, I)
 OVERLAPPED = [*EQUAL, Times(2, 2, 1), Times(2, 2, 1, fb=4), Times(1, 1, 0), Times(3, 3, 2, fb=Fraction(13, 2))]  # I = F
 LATENCY = Fraction(1, 10)
-RANKS = (1, 2, 3, 4, 6, 7)
+RANKS = (1, 2, 3, 5, 4)  # the last one is told
 PEAKS = [(4, 16), (3, 9), (5, 15), (8, 16)]  # (N, M)
 NEVER_ODD = ("dualpipe", "interleaved_1f1b")  # M even, or divided by N
 
@@ -201,7 +201,7 @@ def test_bubble_with_a_split_backward_is_n_minus_1_times_f_plus_b_less_2w(subjec
 
 @claim("pipeline.bubble-growth.dualpipe", provides=["dualpipe"])
 def test_idle_time_of_dualpipe_does_not_grow_with_m(subject: Subject, judge: Judge) -> None:
-    _judge_growth(subject, judge, "dualpipe", OVERLAPPED, ranks=(2, 4, 6, 10))
+    _judge_growth(subject, judge, "dualpipe", OVERLAPPED, ranks=(2, 4, 6))
 
 
 @claim("pipeline.bubble-growth.dualpipe", tier=Tier.CONTRACT, provides=["dualpipe"], alone=True)
