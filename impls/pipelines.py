@@ -23,8 +23,13 @@ from torch import Tensor, nn
 
 from impls import mesh
 from impls.contract import ENTRIES, Entry
-from impls.contract.names import SCHEDULE_FUNCTIONS
-from impls.contract.parameters import BATCH_PARAMETERS, COUNT_PARAMETERS, LIST_PARAMETERS, STAGE_LIST_PARAMETERS
+from impls.contract.spellings import (
+    BATCH_PARAMETERS,
+    COUNT_PARAMETERS,
+    LIST_PARAMETERS,
+    SCHEDULE_FUNCTIONS,
+    STAGE_LIST_PARAMETERS,
+)
 from impls.definitions import is_stub
 from impls.handover import NotProvided, arguments, takes, takes_any_keyword
 from impls.loading import Implementation
@@ -101,7 +106,7 @@ class Driver:
         return any(takes(each, parameter) or takes_any_keyword(each) for each in self._callables())
 
     def stands_in_for(self, schedule: str) -> str:
-        """What has been examined already in this one's place, as it runs one order whatever is asked for."""
+        """Why there is nothing more to examine: it runs one order whatever is asked for. Empty where there is."""
         if self.schedule_name or schedule == USUAL:
             return ""
         return (

@@ -25,7 +25,8 @@ ONE_F_ONE_B = [*EQUAL, Times(1, 2, 1)]
 ZERO_BUBBLE = [*EQUAL, Times(2, 2, 1), Times(2, 3, 1), Times(3, 2, 0)]  # W <= min(F, I)
 OVERLAPPED = [*EQUAL, Times(2, 2, 1), Times(2, 2, 1, fb=4), Times(1, 1, 0), Times(3, 3, 2, fb=Fraction(13, 2))]  # I = F
 LATENCY = Fraction(1, 10)
-RANKS = (1, 2, 3, 4)
+RANKS = (1, 2, 3, 5, 4)  # the last one is told
+PEAKS = [(4, 16), (3, 9), (5, 15), (8, 16)]  # (N, M)
 NEVER_ODD = ("dualpipe", "interleaved_1f1b")  # M even, or divided by N
 
 
@@ -133,7 +134,8 @@ def test_idle_time_of_1f1b_does_not_grow_with_m(subject: Subject, judge: Judge) 
 def test_idle_time_of_interleaved_1f1b_is_a_share_of_that_and_does_not_grow_either(
     subject: Subject, judge: Judge
 ) -> None:
-    _judge_peaks(subject, judge, Asked("interleaved_1f1b", 4, 16), bound=Fraction(11, 2))  # N + (N-1)/2
+    for n, m in PEAKS:
+        _judge_peaks(subject, judge, Asked("interleaved_1f1b", n, m), bound=Fraction(3 * n - 1, 2))  # N + (N-1)/2
     _judge_growth(subject, judge, "interleaved_1f1b", ONE_F_ONE_B)
 
 
@@ -150,19 +152,22 @@ def test_interleaved_1f1b_refuses_what_it_does_not_allow(subject: Subject, judge
 def test_idle_time_of_zb_h1_does_not_grow_with_m_and_its_memory_stays_that_of_1f1b(
     subject: Subject, judge: Judge
 ) -> None:
-    _judge_peaks(subject, judge, Asked("zb_h1", 4, 16), bound=4)
+    for n, m in PEAKS:
+        _judge_peaks(subject, judge, Asked("zb_h1", n, m), bound=n)
     _judge_growth(subject, judge, "zb_h1", ZERO_BUBBLE)
 
 
 @claim("pipeline.bubble-growth.zb", provides=["zb_h2"])
 def test_idle_time_of_zb_h2_does_not_grow_with_m(subject: Subject, judge: Judge) -> None:
-    _judge_peaks(subject, judge, Asked("zb_h2", 4, 16), bound=7)
+    for n, m in PEAKS:
+        _judge_peaks(subject, judge, Asked("zb_h2", n, m), bound=2 * n - 1)
     _judge_growth(subject, judge, "zb_h2", EQUAL)
 
 
 @claim("pipeline.bubble-growth.zb", provides=["zbv"])
 def test_idle_time_of_zbv_does_not_grow_with_m(subject: Subject, judge: Judge) -> None:
-    _judge_peaks(subject, judge, Asked("zbv", 4, 16), bound=4)
+    for n, m in PEAKS:
+        _judge_peaks(subject, judge, Asked("zbv", n, m), bound=n)
     _judge_growth(subject, judge, "zbv", EQUAL)
 
 
