@@ -23,13 +23,8 @@ from torch import Tensor, nn
 
 from impls import mesh
 from impls.contract import ENTRIES, Entry
-from impls.contract.spellings import (
-    BATCH_PARAMETERS,
-    COUNT_PARAMETERS,
-    LIST_PARAMETERS,
-    SCHEDULE_FUNCTIONS,
-    STAGE_LIST_PARAMETERS,
-)
+from impls.contract.names import SCHEDULE_FUNCTIONS
+from impls.contract.parameters import BATCH_PARAMETERS, COUNT_PARAMETERS, LIST_PARAMETERS, STAGE_LIST_PARAMETERS
 from impls.definitions import is_stub
 from impls.handover import NotProvided, arguments, takes, takes_any_keyword
 from impls.loading import Implementation

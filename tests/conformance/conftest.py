@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from fixtures.world.server import ADDRESS_VARIABLE
+
 ROOT = Path(__file__).resolve().parents[2]
 
 CONFTEST = """
@@ -60,6 +62,7 @@ class Place:
     """A folder with check files in which pytest runs with Lockstep's plug-ins."""
 
     folder: Path
+    has_own_server: bool = False  # as a run that a user starts has; else that of the run that these tests are in
 
     def command(self, *args: str) -> list[str]:
         return [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *args]
@@ -67,7 +70,11 @@ class Place:
     @property
     def environment(self) -> dict[str, str]:
         hidden = ("PYTEST", "LOCKSTEP", "TOX")
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(hidden)}
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(hidden) or (name == ADDRESS_VARIABLE and not self.has_own_server)
+        }
         return {**kept, "PYTHONPATH": str(ROOT), "COLUMNS": "120"}
 
     def start(self, *args: str) -> subprocess.Popen[str]:
@@ -106,15 +113,15 @@ class Place:
 
 
 @pytest.fixture(scope="session")
-def make_place(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Mapping[str, str]], Place]:
+def make_place(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Place]:
     """Make a folder with these files, beside the configuration that the plug-ins need."""
 
-    def make(files: Mapping[str, str]) -> Place:
+    def make(files: Mapping[str, str], *, has_own_server: bool = False) -> Place:
         folder = tmp_path_factory.mktemp("place")
         for name, text in {"conftest.py": CONFTEST, "tox.ini": INI, **files}.items():
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
-        return Place(folder)
+        return Place(folder, has_own_server)
 
     return make

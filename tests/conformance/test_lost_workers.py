@@ -104,7 +104,9 @@ def test_interrupt_under_xdist_leaves_a_record_too(make_place):
 @pytest.mark.parametrize("options", [(), ("-n", "2")], ids=["one process", "workers"])
 def test_nothing_of_the_run_is_left_in_the_temporary_folder(make_place, tmp_path, monkeypatch, options):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    done = make_place({"test_checks.py": CHECKS.replace("number == 3", "number == 99")}).run(*options)
+    done = make_place({"test_checks.py": CHECKS.replace("number == 3", "number == 99")}, has_own_server=True).run(
+        *options
+    )
     assert done.status == 0, done.text
     assert [path for path in tmp_path.iterdir() if path.name.startswith("lockstep")] == []
 
@@ -126,7 +128,7 @@ def test_run_that_is_killed_leaves_nothing_in_the_temporary_folder(make_place, t
 def ended_by(number, make_place, tmp_path, monkeypatch, *options):
     """The run that gets this signal in the middle of a check, once its temporary folder is empty."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    place = make_place({"test_checks.py": WAITS_WITH_A_WORLD})
+    place = make_place({"test_checks.py": WAITS_WITH_A_WORLD}, has_own_server=True)
     fifo = place.folder / "fifo"
     os.mkfifo(fifo)
     gate = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)

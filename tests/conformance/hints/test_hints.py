@@ -99,7 +99,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     impls = dict.fromkeys(impl for impl, _, _ in TOLD)
     chosen = " or ".join(f"([{_shown(impl)}- and {select})" for impl, select, _ in TOLD)
     command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", *CHECKS, "-k", chosen]
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "LOCKSTEP"))}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
     done = subprocess.run(
         [*command, *(f"--impl={impl}" for impl in impls), f"--report={folder}"],
         cwd=ROOT,
