@@ -229,8 +229,9 @@ def test_script_shows_nothing_on_what_is_right(told, name):
 
 
 @pytest.mark.parametrize("broken", BROKEN, ids=lambda broken: broken.mutant)
-def test_script_tells_its_fault_in_two_lines_of_each_rank_at_most(told, broken):
-    assert len(told[broken.mutant].splitlines()) <= 2 * broken.size + 2, told[broken.mutant]
+def test_script_tells_its_fault_in_a_few_lines(told, broken):
+    """Two of each rank, of which there are five at most, and one more of those that did not come back."""
+    assert len(told[broken.mutant].splitlines()) <= 12, told[broken.mutant]
 
 
 @pytest.mark.parametrize("broken", BROKEN, ids=lambda broken: broken.mutant)
@@ -255,7 +256,7 @@ def test_plainest_broken_case_of_a_claim_is_the_one_that_is_shown(tmp_path):
     ]
     ((case, text),) = scripts(results, [["ring_allreduce"]] * 3, {"mine": description}).values()
     assert "plain" in case
-    assert "N, STORE, FORK, END = 4," in text
+    assert "[], [], 4, tempfile.mktemp()" in text
     assert "['adapters']['ring_allreduce']" in text
 
 

@@ -243,3 +243,11 @@ def test_a_duration_is_told_in_both_languages(seconds: float, en: str, fa: str) 
     told = html.environment().filters["seconds"](seconds)
     assert f">{en}<" in told
     assert f">{fa}<" in told
+
+
+def test_why_there_is_no_script_stands_on_the_card_in_both_languages() -> None:
+    why = Text(en="it takes a clock", fa="ساعت می‌خواهد")
+    record = sample.record(extra=(sample.result("loop.step", "mine", Verdict.VIOLATED, no_script=why),))
+    text = whole(html.render(build.build(record)))
+    assert "it takes a clock" in text
+    assert "ساعت می‌خواهد" in text
