@@ -16,8 +16,6 @@ from conformance.judge import Broken, Judge
 from conformance.verdict import Verdict
 from impls.reference.network.steps import Layout
 
-pytestmark = pytest.mark.xdist_group(__name__)
-
 Check = Callable[[Any, Judge], None]
 
 SEED = 7

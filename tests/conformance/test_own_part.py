@@ -12,10 +12,7 @@ import pytest
 
 from tests.conformance.conftest import ROOT
 
-pytestmark = [
-    pytest.mark.timeout(600),  # one run of real checks
-    pytest.mark.xdist_group(__name__),
-]
+pytestmark = pytest.mark.timeout(600)  # one run of real checks
 
 HAND_IN = "tests/conformance/looks_around.py"
 CASES = {  # checks that it passed while every rank was handed the values of all

@@ -13,8 +13,6 @@ import pytest
 
 from conformance.verdict import Verdict
 
-pytestmark = pytest.mark.xdist_group(__name__)
-
 ROOT = Path(__file__).resolve().parents[2]
 CHECKS = [
     f"conformance/pipeline/test_{name}.py" for name in ("gpipe_and_1f1b", "growth", "copies", "overlap", "simulators")

@@ -20,10 +20,7 @@ from conformance.verdict import Result, Tier, Verdict
 from impls.loading import load
 from tests.conformance.conftest import ROOT
 
-pytestmark = [
-    pytest.mark.timeout(900),
-    pytest.mark.xdist_group(__name__),
-]
+pytestmark = pytest.mark.timeout(900)
 EXAMPLES = ROOT / "tests/examples"
 SUMS = "collectives.values.allreduce"
 SUM = "test_every_rank_gets_the_sum[ring_allreduce]"

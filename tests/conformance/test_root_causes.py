@@ -10,8 +10,6 @@ import pytest
 
 from tests.conformance.conftest import ROOT
 
-pytestmark = pytest.mark.xdist_group(__name__)
-
 CHOSEN = ("loop", "faq", "strategies.ddp.traffic")
 BROKEN = ("violated", "crashes", "hangs")
 

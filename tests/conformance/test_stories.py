@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-pytestmark = pytest.mark.xdist_group(__name__)
-
 FILES = {
     "test_checks.py": """
 import pytest

@@ -6,8 +6,6 @@ import textwrap
 
 import pytest
 
-pytestmark = pytest.mark.xdist_group(__name__)
-
 PROGRAMS = """
 import torch
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-pytestmark = pytest.mark.xdist_group(__name__)
-
 PROGRAMS = """
 import os, torch
 import torch.distributed as dist

@@ -13,10 +13,7 @@ import pytest
 
 from conformance.verdict import Verdict
 
-pytestmark = [
-    pytest.mark.timeout(600),  # one run over seven implementations
-    pytest.mark.xdist_group(__name__),
-]
+pytestmark = pytest.mark.timeout(600)  # one run over seven implementations
 
 ROOT = Path(__file__).resolve().parents[2]
 VARIANTS = ROOT / "tests" / "variants"

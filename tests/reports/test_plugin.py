@@ -14,8 +14,6 @@ import pytest
 from reports import build, closing
 from tests.reports import sample
 
-pytestmark = pytest.mark.xdist_group(__name__)
-
 ROOT = Path(__file__).parents[2]
 Place = tuple[Path, subprocess.CompletedProcess[str]]
 

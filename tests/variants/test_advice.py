@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.xdist_group(__name__)
-
 ROOT = Path(__file__).resolve().parents[2]
 SHORT, WORDS = "short_advisor.py", "words_advisor.py"
 

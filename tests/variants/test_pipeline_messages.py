@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.xdist_group(__name__)
-
 ROOT = Path(__file__).resolve().parents[2]
 FORMS = ["pipeline_of_pairs", "pipeline_of_pickles", "pipeline_in_pieces"]
 CHECKS = [f"conformance/strategies/test_pipeline_{claim}.py" for claim in ("traffic", "memory", "link")]

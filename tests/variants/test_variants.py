@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.xdist_group(__name__)
-
 ROOT = Path(__file__).resolve().parents[2]
 FORMS = ["lesson_ddp", "hooks_ddp", "flat_ddp", "ring_ddp", "flagged_ddp", "functions_only"]
 CHECKS = ["loop", "strategies", "faq/test_mean_not_sum.py", "lessons/test_bucket.py", "trouble/test_resists.py"]

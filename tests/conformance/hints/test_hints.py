@@ -18,10 +18,7 @@ import pytest
 from conformance.hints.texts import texts
 from tests.conformance.conftest import ROOT
 
-pytestmark = [
-    pytest.mark.timeout(600),  # one run over all hand-ins and mutants
-    pytest.mark.xdist_group(__name__),
-]
+pytestmark = pytest.mark.timeout(600)  # one run over all hand-ins and mutants
 
 SUM = "test_every_rank_gets_the_sum"
 GATHER = "test_every_rank_gets_all_tensors_in_rank_order"
