@@ -139,7 +139,7 @@ def steps(ctx: RankContext, weights: Weights, built: Any = None) -> list[Values]
 
 
 def transposed(ctx: RankContext, weights: Weights) -> list[Values]:
-    """A step with parameters that lie column by column, as a convolution in ``channels_last``: so do their gradients."""
+    """A step with parameters that lie column by column, as those of a convolution in ``channels_last``."""
     module = models.Bag(SHAPES, [False] * len(SHAPES))
     for parameter in module.parameters():
         parameter.data = parameter.data.mT.contiguous().mT if parameter.dim() > 1 else parameter.data
