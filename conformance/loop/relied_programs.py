@@ -138,6 +138,14 @@ def steps(ctx: RankContext, weights: Weights, built: Any = None) -> list[Values]
     return [_step(built, of_step) for of_step in weights]
 
 
+def transposed(ctx: RankContext, weights: Weights) -> list[Values]:
+    """A step with parameters that lie column by column, as those of a convolution in ``channels_last``."""
+    module = models.Bag(SHAPES, [False] * len(SHAPES))
+    for parameter in module.parameters():
+        parameter.data = parameter.data.mT.contiguous().mT if parameter.dim() > 1 else parameter.data
+    return steps(ctx, weights, replica(ctx, module))
+
+
 def in_groups(ctx: RankContext, groups: list[list[int]], seed: int, weights: Weights) -> dict[str, Any]:
     """Each group of ranks has a replica of its own: what it holds after construction, and its gradients."""
     if not asks_for(ctx.impl, "DataParallel", "group"):

@@ -140,6 +140,12 @@ def test_second_backward_through_one_graph_loses_nothing(subject: Subject, judge
     judge_all(judge, found, what)
 
 
+@claim("loop.mean", tier="exotic", provides=WRAPPED)
+def test_gradients_that_lie_column_by_column_are_the_mean(subject: Subject, judge: Judge) -> None:
+    reports = subject.run(relied_programs.transposed, 2, single.coefficients(SHAPES, 2, [0])).values
+    _judge_steps(judge, reports, [_expected(SHAPES, 0, range(2))], "gradients of parameters that are stored transposed")
+
+
 @claim("loop.mean", tier="contract", provides=WRAPPED)
 @optional("DataParallel.no_sync")
 def test_step_after_an_exception_in_no_sync_is_reduced(subject: Subject, judge: Judge) -> None:

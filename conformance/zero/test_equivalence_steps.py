@@ -80,6 +80,11 @@ def test_clipping_is_by_the_norm_of_the_whole_gradient(
     judge_plans(subject, judge, stage, world_size, plans)
 
 
+@pytest.mark.parametrize("stage", stages("1", "2", tier="exotic"))
+def test_weights_that_are_loaded_before_the_first_step_count(subject: Subject, judge: Judge, stage: str) -> None:
+    judge_plans(subject, judge, stage, 2, _plans(plan_of("mlp", 2), SGD), way="loaded_late")
+
+
 @pytest.mark.parametrize("stage", stages("1", "2", "3", tier="contract"))
 def test_evaluation_between_steps_changes_nothing(subject: Subject, judge: Judge, stage: str) -> None:
     judge_plans(subject, judge, stage, 2, _plans(plan_of("mlp", 2), SGD, ADAM, evaluates=True))

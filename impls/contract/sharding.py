@@ -77,7 +77,9 @@ class ShardedOptimizerBlock(Protocol):
         `params`: tensors or param groups, as for torch's optimizers; `kwargs` are those of `optimizer_cls`. Also
         `(module, world_size, rank, lr)` with an optimizer of its own choice (Adam, usually), or around a built
         `optimizer`. The gradients that ``step()`` finds may be the ranks' own, to be reduce-scattered, or their mean
-        already: which of them it wants is found out by trying. Parameters are equal on all ranks beforehand.
+        already: which of them it wants is found out by trying. Parameters are equal on all ranks beforehand. Weights
+        that are loaded into the module before the first step count; where shards were copied earlier,
+        ``reload_model_params()`` is called for that.
         """
 
 
