@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from conformance.collectives import test_values_relied as relied
 from conformance.grading import rubric
 from conformance.ledger import Ledger
 from conformance.verdict import Tier
@@ -72,6 +73,19 @@ def test_block_stands_for_all_its_names(read):
 def test_only_checks_of_what_was_assigned_earn_points(read, asks, covered):
     assert read(GOOD).covers("loop.mean", Tier.CORE, asks) is covered
     assert not read(GOOD).covers("loop.mean", Tier.EXOTIC, asks)
+
+
+@pytest.mark.parametrize(
+    ("check", "asked"),
+    [
+        (relied.test_sum_is_over_the_ranks_of_the_group_only, "all_reduce"),
+        (relied.test_tensors_of_the_group_only_are_gathered, "all_gather"),
+        (relied.test_sum_is_scattered_over_the_ranks_of_the_group_only, "reduce_scatter"),
+    ],
+    ids=["sum", "gather", "scatter"],
+)
+def test_check_of_groups_costs_no_ring_over_a_mesh_anything(check, asked):
+    assert check.pytestmark[0].kwargs["provides"] == (asked,)
 
 
 def test_optional_part_is_assigned_by_its_own_name(read):

@@ -68,7 +68,8 @@ def test_exception_of_this_torch_is_known(act: Callable[[], object], said: str) 
 
 def test_message_of_another_size_is_known_by_what_gloo_printed():
     printed = "what(): [enforce fail at pair.cc:456] op.preamble.length <= op.nbytes. 32 vs 16. Received data size"
-    assert "another size" in _told("rank 1 was killed by signal 6", output=printed)
+    assert "a tensor that one rank leaves out" in _told("rank 1 was killed by signal 6", output=printed)
+    assert "another microbatch" in _told("rank 1 was killed by signal 6", output=printed, claim="pipeline.equivalence")
 
 
 def test_gradient_of_a_pipeline_that_is_none_is_that_of_what_was_received():
