@@ -94,6 +94,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if state.is_controller:
         inherit(folder)
         config.add_cleanup(stopping.heed())
+        config.pluginmanager.register(stopping)
     if choice.scenario is not None:
         start_early(config)
     hypothesis.configuration.set_hypothesis_home_dir(folder / "hypothesis")
@@ -260,7 +261,6 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     state = session.config.stash[STATE]
     state.journal.close()
     if state.is_controller and not session.config.option.collectonly:
-        stopping.ignore()
         ending.finish(session, state)
 
 

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from types import FrameType
 from typing import NoReturn
 
+import pytest
+
 from fixtures.world import kernel
 
 SIGNALS = (signal.SIGTERM, signal.SIGHUP)
@@ -37,6 +39,12 @@ def ignore() -> None:
     for number in SIGNALS:
         if signal.getsignal(number) is _interrupt:
             signal.signal(number, signal.SIG_IGN)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish() -> None:
+    """Before xdist ends its workers, which takes a while."""
+    ignore()
 
 
 def _interrupt(number: int, frame: FrameType | None) -> NoReturn:

@@ -8,9 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from conformance import ending, plugin, stopping
-from conformance.journal import Journal
-from conformance.state import STATE
+from conformance import stopping
 from fixtures.world import kernel
 
 
@@ -44,14 +42,15 @@ def test_children_of_its_own_process_group_are_interrupted_too(heed, monkeypatch
     assert reached == [(11, signal.SIGINT)]
 
 
-def test_signal_does_not_interrupt_the_writing_of_the_report(heed, monkeypatch):
-    state = SimpleNamespace(journal=Journal(None, "main"), is_controller=True)
-    config = SimpleNamespace(stash={STATE: state}, option=SimpleNamespace(collectonly=False))
-    written = []
-    monkeypatch.setattr(ending, "finish", lambda *_: written.append(signal.raise_signal(signal.SIGTERM)))
+def test_signal_interrupts_neither_the_end_of_the_workers_nor_the_writing_of_the_report(heed):
+    told = []
+    manager = pytest.PytestPluginManager()
+    workers = SimpleNamespace(pytest_sessionfinish=lambda: told.append(signal.raise_signal(signal.SIGTERM)))
+    manager.register(stopping)
+    manager.register(workers)  # later, so that it would come first
     heed()
-    plugin.pytest_sessionfinish(SimpleNamespace(config=config))
-    assert written == [None]
+    manager.hook.pytest_sessionfinish(session=None, exitstatus=0)
+    assert told == [None]
 
 
 def test_what_is_ignored_stays_ignored(heed):
