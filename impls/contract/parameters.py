@@ -59,7 +59,7 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "src": ("root", "source", "src_rank", "root_rank", "from_rank", "broadcaster"),
     "group": (
         *("process_group", "pg", "proc_group", "dp_group", "data_parallel_group", "tp_group"),
-        *("tensor_parallel_group", "model_parallel_group", "mp_group"),
+        *("tensor_parallel_group", "model_parallel_group", "mp_group", "shard_group", "fsdp_group"),
     ),
     "module": (
         *(

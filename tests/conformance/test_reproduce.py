@@ -295,6 +295,12 @@ NONE = {  # what a script cannot show has none: the source, the claim, the name 
         "train_step",
         "test_gradients_are_those_of_a_single_process[gpipe]",
     ),
+    "weight that two units share": (
+        "class FSDP:\n    def __init__(self, module):\n        self.module = module\n",
+        "zero.equivalence",
+        "fully_shard",
+        "test_training_is_that_of_a_single_process[tied-2-stage-3]",
+    ),
     "advice without the configuration": (
         "def advise(num_parameters):\n    return '1'\n",
         "choose.ddp",

@@ -79,6 +79,13 @@ def test_what_people_call_token_numbers_is_the_tensor(name: str) -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["process_group", "shard_group", "fsdp_group"])
+def test_what_people_call_the_group_of_a_sharded_model_is_the_group(name: str) -> None:
+    target = eval(f"lambda module, {name}=None: None")
+    called = arguments(target, ENTRIES["fully_shard"], {"module": "a model", "group": "some ranks"})
+    assert called == ([], {"module": "a model", name: "some ranks"})
+
+
 def test_a_parameter_is_required_in_any_spelling_unless_it_has_a_default() -> None:
     assert requires(lambda module, bucket_size_mb: None, "bucket_cap_mb")
     assert not requires(lambda module, bucket_size_mb=25: None, "bucket_cap_mb")
