@@ -8,7 +8,7 @@ from conformance.checks import Judge, Subject, claim
 from conformance.pipeline import alive, executed, offered
 from conformance.pipeline.equivalence import schedules
 from conformance.pipeline.performed import perform
-from conformance.pipeline.test_order import promises
+from conformance.pipeline.test_order import AS_1F1B, promises
 from conformance.verdict import Witness
 from fixtures.world.per_rank import PerRank
 
@@ -34,6 +34,7 @@ def judge_held(subject: Subject, judge: Judge, world_size: int, count: int) -> N
         judge.at_most(report["left"], 0, witness=Witness.MEMORY, message=message, unit="microbatches")
 
 
+@AS_1F1B
 @pytest.mark.parametrize("schedule", schedules("1f1b", check_of=CORE))
 @pytest.mark.parametrize(("world_size", "count"), [(2, 6), (3, 8)])
 def test_a_rank_holds_no_more_microbatches_than_ranks_are_behind_it(
@@ -42,6 +43,7 @@ def test_a_rank_holds_no_more_microbatches_than_ranks_are_behind_it(
     judge_held(subject, judge, world_size, count)
 
 
+@AS_1F1B
 @CONTRACT
 def test_few_microbatches_are_all_that_is_held(subject: Subject, judge: Judge) -> None:
     judge_held(subject, judge, 4, 5)

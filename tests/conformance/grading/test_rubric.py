@@ -9,7 +9,10 @@ import pytest
 from conformance.collectives import test_values_relied as relied
 from conformance.grading import rubric
 from conformance.ledger import Ledger
+from conformance.pipeline import test_live_activations as held
+from conformance.pipeline import test_order as order
 from conformance.verdict import Tier
+from impls.contract import OPTIONAL
 
 GOOD = """
 name = "Two"
@@ -86,6 +89,19 @@ def test_only_checks_of_what_was_assigned_earn_points(read, asks, covered):
 )
 def test_check_of_groups_costs_no_ring_over_a_mesh_anything(check, asked):
     assert check.pytestmark[0].kwargs["provides"] == (asked,)
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        order.test_1f1b_keeps_its_order_where_microbatches_do_not_divide,
+        held.test_a_rank_holds_no_more_microbatches_than_ranks_are_behind_it,
+        held.test_few_microbatches_are_all_that_is_held,
+    ],
+)
+def test_order_of_1f1b_is_asked_of_a_pipeline_only_where_it_is_assigned(check):
+    marks = {part for mark in check.pytestmark if mark.name == "optional" for part in mark.args}
+    assert marks == {"train_step.1f1b"} <= set(OPTIONAL)
 
 
 def test_optional_part_is_assigned_by_its_own_name(read):
