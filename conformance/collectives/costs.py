@@ -64,6 +64,10 @@ class Count:
         """Steps of the call where a rank's own order inside of a step, to send or to receive first, is left out."""
         return self._steps(Order.WITHIN_A_STEP)
 
+    def rounds(self, expected: int) -> int:
+        """Of a step, where the call takes as many steps as expected and each has several rounds; else 0."""
+        return self.half_steps if self.longest_chain > expected == self.steps_in_halves else 0
+
     def _steps(self, order: Order) -> int:
         barriers = max(sent.barriers for sent in self.sent)
         steps = num_steps(self._operations, empty_tensors=self.empty_tensors, order=order)
@@ -238,7 +242,7 @@ def judge_steps(judge: Judge, counted: Count, formula: str, expected: int) -> No
                 outcomes=counted.outcomes,
             )
     chain = longest_chain(judge, counted)
-    rounds = counted.half_steps if chain > expected == counted.steps_in_halves else 0
+    rounds = counted.rounds(expected)
     if chain != expected and not rounds:
         judge.violated(
             f"each rank sends {number_of(expected, 'message')}, but the longest chain of messages on "

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.timeout(600)  # one run over six implementations
+
 ROOT = Path(__file__).resolve().parents[2]
 FORMS = ["lesson_ddp", "hooks_ddp", "flat_ddp", "ring_ddp", "flagged_ddp", "functions_only"]
 CHECKS = ["loop", "strategies", "faq/test_mean_not_sum.py", "lessons/test_bucket.py", "trouble/test_resists.py"]
@@ -22,7 +24,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     command = [sys.executable, "-m", "pytest", "-q", "-k", THREE_RANKS, f"--report={folder}"]
     command += [f"--impl=tests/variants/{form}.py" for form in FORMS]
     command += [f"conformance/{path}" for path in CHECKS]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=580, check=False)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
     found: dict[str, Any] = json.loads((folder / "report.json").read_text(encoding="utf-8"))
     return found

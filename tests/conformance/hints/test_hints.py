@@ -27,7 +27,7 @@ ROOTS = "test_every_rank_gets_the_tensor_of_any_root"
 MEAN = "test_gradients_are_those_of_the_global_batch and mlp"
 FRESH = "test_each_step_has_its_own_gradients_and_none_where_nothing_was_used and mlp"
 TRAINED = "test_training_is_that_of_a_single_process and mlp and 3-stage-1"
-PIPELINE = "test_gradients_are_those_of_a_single_process and gpipe and 3-"
+PIPELINE = "test_gradients_are_those_of_a_single_process and 1f1b and 3-"
 HINTS, EXAMPLES = "tests/conformance/hints/hand_ins/", "tests/examples/"
 
 # hand-in or mutant, what of it is examined, the name of its signature; None: nothing that is certain
