@@ -18,6 +18,7 @@ from conformance.judge import Broken, Judge
 from conformance.patience import CHECK_BUDGET_S, Patience
 from conformance.verdict import Tier, Verdict
 from fixtures.world.outcome import Ending, Outcome, Outcomes
+from fixtures.world.world import MOST_TIMES
 
 __all__ = ["Broken", "Description", "Judge", "Subject", "claim", "scenario", "verdict_of", "why_missing"]
 
@@ -89,7 +90,9 @@ class Description:
 class AnyWorld(Protocol):
     """What a Subject needs of a World."""
 
-    def run(self, program: Callable[..., Any], *args: Any, deadline_s: float = ..., **kwargs: Any) -> Outcomes:
+    def run(
+        self, program: Callable[..., Any], *args: Any, deadline_s: float = ..., wall_s: float = ..., **kwargs: Any
+    ) -> Outcomes:
         """Run the program on every rank."""
 
 
@@ -156,12 +159,13 @@ class Subject:
         world: AnyWorld = self._pool.world(world_size, impl=self.description.spec, bare=bare, trace=trace)
         began = time.monotonic()
         patient_s = self._patience.deadline_s(deadline_s)
-        bound_s = self._limit.bound_s(patient_s)
-        outcomes = world.run(program, *args, deadline_s=bound_s, **kwargs)
+        most_s = MOST_TIMES * patient_s
+        bound_s = self._limit.bound_s(most_s)
+        outcomes = world.run(program, *args, deadline_s=patient_s, wall_s=bound_s, **kwargs)
         took_s = time.monotonic() - began
         stalled = any(outcome.hang is not None and not outcome.hang.deadlock for outcome in outcomes)
         self._limit.note(took_s, stalled=stalled)
-        if bound_s < patient_s and stalled:
+        if stalled and took_s >= bound_s and bound_s < most_s:
             raise Broken(Verdict.LOST, self._limit.told(), outcomes=outcomes)
         self._patience.note(outcomes, took_s)
         self._spent_s += took_s

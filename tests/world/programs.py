@@ -157,6 +157,15 @@ def loop_on_one(ctx: RankContext) -> int:
     return ctx.rank
 
 
+def share_a_core(ctx: RankContext, seconds: float) -> int:
+    """Each rank computes for this long, all on one core."""
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    until = time.thread_time() + seconds
+    while time.thread_time() < until:
+        pass
+    return ctx.rank
+
+
 def stop_oneself(ctx: RankContext) -> None:
     os.kill(os.getpid(), signal.SIGSTOP)
 

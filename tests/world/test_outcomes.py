@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -114,6 +115,20 @@ def test_a_rank_that_takes_no_program_is_a_hang(worlds: WorldPool) -> None:
     os.kill(world.pids[1], signal.SIGSTOP)
     outcomes = world.run(programs.echo, bytes(1 << 23), deadline_s=SHORT_S)
     assert outcomes[1].ending is Ending.HUNG
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells how long a process waited for a core")
+def test_the_deadline_leaves_out_the_time_in_which_a_rank_got_no_core(worlds: WorldPool) -> None:
+    deadline_s = 2 * SHORT_S
+    outcomes = worlds.world(4).run(programs.share_a_core, SHORT_S, deadline_s=deadline_s, wall_s=60.0)
+    assert outcomes.values == [0, 1, 2, 3]
+    assert outcomes[0].duration_s > deadline_s
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells how long a process waited for a core")
+def test_no_run_lasts_longer_than_it_may_by_the_clock(worlds: WorldPool) -> None:
+    outcomes = worlds.world(4).run(programs.share_a_core, 60.0, deadline_s=60.0, wall_s=SHORT_S)
+    assert [outcome.ending for outcome in outcomes] == [Ending.HUNG] * 4
 
 
 def test_a_deadlock_is_found_long_before_the_deadline(worlds: WorldPool) -> None:

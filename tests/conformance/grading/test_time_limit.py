@@ -26,8 +26,8 @@ class Clock:
     def world(self, size, impl=None, bare=False, trace=True):
         return self
 
-    def run(self, program, deadline_s):
-        outcomes, took_s = program(deadline_s)
+    def run(self, program, deadline_s, wall_s):
+        outcomes, took_s = program(min(deadline_s, wall_s))
         self.now += took_s
         return outcomes
 
