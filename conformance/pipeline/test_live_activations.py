@@ -6,9 +6,9 @@ import pytest
 
 from conformance.checks import Judge, Subject, claim
 from conformance.pipeline import alive, executed, offered
-from conformance.pipeline.equivalence import schedules
+from conformance.pipeline.equivalence import AS_1F1B, schedules
 from conformance.pipeline.performed import perform
-from conformance.pipeline.test_order import AS_1F1B, promises
+from conformance.pipeline.test_order import promises
 from conformance.verdict import Witness
 from fixtures.world.per_rank import PerRank
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from conformance.checks import Judge, Subject, claim
+from conformance.pipeline.equivalence import AS_1F1B
 from conformance.pipeline.idle import percent, timeline
 from conformance.pipeline.performed import Performed, perform
 from conformance.verdict import Tier, Witness
@@ -40,7 +41,7 @@ def _points(schedule: str, *done: Performed) -> dict[str, Any]:
     "schedule",
     [
         pytest.param("gpipe", marks=claim("pipeline.gpipe.bubble", **HOW)),
-        pytest.param("1f1b", marks=claim("pipeline.1f1b.same-bubble", **HOW)),
+        pytest.param("1f1b", marks=[claim("pipeline.1f1b.same-bubble", **HOW), AS_1F1B]),
         pytest.param("zb_h1", marks=claim("pipeline.zb.split", **HOW)),
     ],
 )

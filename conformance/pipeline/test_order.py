@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.checks import Judge, Subject, claim, optional
+from conformance.checks import Judge, Subject, claim
 from conformance.pipeline import executed
-from conformance.pipeline.equivalence import PLAIN, SCHEDULES, schedules
+from conformance.pipeline.equivalence import AS_1F1B, PLAIN, SCHEDULES, schedules
 from conformance.pipeline.performed import perform
 from conformance.verdict import Witness
 
 CORE = claim("pipeline.order", provides=["train_step"])
 CONTRACT = claim("pipeline.order", tier="contract", provides=["train_step"])
-AS_1F1B = optional("train_step.1f1b")  # a pipeline that runs GPipe alone is as good a pipeline
 OTHERS = tuple(name for name in SCHEDULES if name not in PLAIN)
 
 

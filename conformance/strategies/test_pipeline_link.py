@@ -21,7 +21,7 @@ SHALLOW = {"num_layers": 2, "width": 16, "rows": 256}  # 2048 tokens
 
 def _measure(subject: Subject, world_size: int, sizes: dict[str, Any], name: str) -> tuple[Workload, int, int]:
     """The shape that ran, and the most bytes that a rank sent in the last step, and in notes beside them."""
-    outcomes = subject.run(programs.traffic, world_size, "1f1b", micro=MICRO, steps=STEPS, tied=False, **sizes)
+    outcomes = subject.run(programs.traffic, world_size, "gpipe", micro=MICRO, steps=STEPS, tied=False, **sizes)
     last = programs.window(STEPS - 1)
     step = Step.of([in_window(outcome.operations, outcome.marks, last) for outcome in outcomes])
     moved, small = max(step.sent_bytes(rank) for rank in range(world_size))
@@ -57,7 +57,7 @@ def test_deep_stages_and_few_tokens_send_less_than_ddp_and_tensor_parallelism_an
             observed=f"{moved:,}",
             witness=Witness.TRACE,
             unit="bytes",
-            message=f"the busiest rank of {world_size} in a step of 1F1B; {shape.told()}",
+            message=f"the busiest rank of {world_size} in a step of GPipe; {shape.told()}",
             examples=STEPS,
             data={f"{'deep' if sizes is DEEP else 'shallow'}_bytes": moved},
         )
