@@ -81,6 +81,13 @@ def choose(entry: Entry, modules: Sequence[ModuleType], own_words: bool) -> Choi
     return Choice(None, rivals=tuple(left))
 
 
+def borrowed(entry: Entry, modules: Sequence[ModuleType]) -> str:
+    """What stands under one of its names and is the library's own, with whose; empty where nothing does."""
+    named = _named(entry, (entry.name, *entry.aliases), modules, "")
+    taken = next((each for each in named if entry.orders and is_library(each.value)), None)
+    return f"{taken.spelling} there is {taken.value.__module__}'s" if taken else ""
+
+
 def _open_question(left: Sequence[Candidate], full: Sequence[Candidate]) -> str:
     """What a function leaves open whose stage could be a module, or an object of a class that stands beside it."""
     classes = [each.value for each in full if inspect.isclass(each.value)]

@@ -17,7 +17,7 @@ import torch.distributed as dist
 
 from impls import absent, cuda_lines
 from impls.arrays import as_array, as_tensor, knows_arrays_only
-from impls.candidates import Candidate, choose, exact_names
+from impls.candidates import Candidate, borrowed, choose, exact_names
 from impls.communicator import member
 from impls.contract import BLOCKS, ENTRIES, Entry
 from impls.contract.methods import STATE_FUNCTIONS
@@ -276,7 +276,9 @@ class Implementation:
         if choice.reason:
             return _Found(None, "", choice.reason, was_meant=True)
         if choice.taken is None:
-            return _Found(None, "", f"{self.name} has no {entry.name}")
+            imported = borrowed(entry, self.modules)
+            told = f" of its own: {imported}" if imported else ""
+            return _Found(None, "", f"{self.name} has no {entry.name}{told}")
         found = self._described(choice.taken.value, choice.taken.spelling, entry)
         found.why = choice.taken.why
         if choice.others and entry.name not in _EACH_BY_ITSELF:

@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
+from impls.communicator import method_of
 from impls.contract import ENTRIES, Entry
 from impls.contract.methods import STATE_FUNCTIONS
 from impls.contract.parameters import SYNONYMS
 from impls.definitions import is_library, is_stub
-from impls.locate import entries_for
+from impls.locate import collectives_in, entries_for
 from impls.unfit import unfit
 
 _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
@@ -41,7 +42,20 @@ def proposals(modules: Sequence[ModuleType], taken: Sequence[Any]) -> dict[str, 
                 continue
             if entries := _fitting(name, value):
                 found[name] = entries[:MAX_ENTRIES]
+            elif inspect.isclass(value):
+                found |= _collectives_of(name, value)
     return found
+
+
+def _collectives_of(name: str, value: type) -> dict[str, list[str]]:
+    """The collectives among the methods of a class whose own name does not say what it is."""
+    methods = [each for each, _ in inspect.getmembers(value, inspect.isfunction) if not each.startswith("_")]
+    return {
+        f"{name}.{spelling}": [entry]
+        for entry, spellings in collectives_in(methods).items()
+        for spelling in spellings
+        if not unfit(method_of(value, spelling), ENTRIES[entry])
+    }
 
 
 def _is_own(value: Any, module: ModuleType) -> bool:

@@ -194,6 +194,24 @@ def test_what_was_taken_for_nothing_is_proposed(write: Write) -> None:
     assert implementation.proposals() == {"sum_of_gradients": ["sum_gradients"]}
 
 
+def test_methods_of_a_class_that_only_its_author_knows_are_proposed_one_by_one(write: Write) -> None:
+    ring = "class Ring:\n  def __init__(self, rank, world_size): self.rank = rank\n"
+    ring += "  def all_reduce(self, tensor): return tensor\n  def helps(self, tensor): return tensor\n"
+    implementation = load(write(ring + NAIVE))
+    assert taken(implementation) == {"DataParallel": "NaiveDDP"}
+    assert implementation.proposals() == {"Ring.all_reduce": ["all_reduce"]}
+    table = write('all_reduce = "Ring.all_reduce"', "table.toml")
+    assert taken(load(f"{implementation.path}?adapters={table}"))["all_reduce"] == "Ring.all_reduce"
+
+
+def test_one_that_stands_under_a_name_and_is_an_import_is_told_with_its_owner(write: Write) -> None:
+    borrowed = "from torch.nn.parallel import DistributedDataParallel as DDP\n"
+    implementation = load(write(borrowed + "def all_reduce(x): return x\n"))
+    reason = implementation.reason("DataParallel")
+    assert reason is not None
+    assert reason.endswith("mine.py has no DataParallel of its own: DDP there is torch.nn.parallel.distributed's")
+
+
 def test_a_cure_is_proposed_for_what_calls_itself_one(write: Write) -> None:
     implementation = load(
         write(
