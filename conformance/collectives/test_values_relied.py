@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from conformance import expect
-from conformance.checks import Judge, Subject, claim
+from conformance.checks import Judge, Subject, claim, optional
 from conformance.collectives import group_programs, programs
 from conformance.collectives.values import judge_copies, judge_parts, judge_sums
 from conformance.verdict import Tier
@@ -31,7 +31,7 @@ sums = claim("collectives.values.allreduce", provides=["|".join(SUMS)], tier=Tie
 gathers = claim("collectives.values.allgather", provides=["|".join(GATHERS)], tier=Tier.CONTRACT)
 scatters = claim("collectives.values.reduce-scatter", provides=["|".join(SCATTERS)], tier=Tier.CONTRACT)
 broadcasts = claim("collectives.values.broadcast", provides=["|".join(BROADCASTS)], tier=Tier.CONTRACT)
-# Those over a mesh know no group: under a rubric that assigns no others, these checks count for nobody.
+# Those over a mesh know no group.
 group_sums = claim("collectives.values.allreduce", provides=["all_reduce"], tier=Tier.CONTRACT)
 group_gathers = claim("collectives.values.allgather", provides=["all_gather"], tier=Tier.CONTRACT)
 group_scatters = claim("collectives.values.reduce-scatter", provides=["reduce_scatter"], tier=Tier.CONTRACT)
@@ -128,6 +128,7 @@ def _judge_groups(judge: Judge, results: list[Tensor], expected: list[Tensor], w
 
 
 @group_sums
+@optional("all_reduce.group")
 def test_sum_is_over_the_ranks_of_the_group_only(subject: Subject, judge: Judge) -> None:
     case = Case(world_size=4, shape=(9,))
     expected = [total_of([case.inputs()[rank] for rank in ranks]) for ranks in GROUPS]
@@ -135,6 +136,7 @@ def test_sum_is_over_the_ranks_of_the_group_only(subject: Subject, judge: Judge)
 
 
 @group_gathers
+@optional("all_gather.group")
 def test_tensors_of_the_group_only_are_gathered(subject: Subject, judge: Judge) -> None:
     case = Case(world_size=4, shape=(9,))
     expected = [torch.cat([case.inputs()[rank] for rank in ranks]) for ranks in GROUPS]
@@ -142,6 +144,7 @@ def test_tensors_of_the_group_only_are_gathered(subject: Subject, judge: Judge) 
 
 
 @group_scatters
+@optional("reduce_scatter.group")
 def test_sum_is_scattered_over_the_ranks_of_the_group_only(subject: Subject, judge: Judge) -> None:
     case = Case(world_size=4, shape=(8,))
     results = _in_groups(subject, judge, "reduce_scatter", case)

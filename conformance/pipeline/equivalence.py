@@ -72,7 +72,7 @@ def judge_cases(subject: Subject, judge: Judge, schedule: str, world_size: int, 
         if chosen:
             how = "within the bound of rounding" if real else "bit for bit"
             found = (named for item in chosen for named in _findings(*item))
-            judge_all(judge, found, f"gradients of a pipeline under {schedule} against a single process, {how}")
+            judge_all(judge, found, f"gradients of a pipeline {_under(schedule, done)} against a single process, {how}")
 
 
 def judge_on_some(
@@ -80,23 +80,31 @@ def judge_on_some(
 ) -> None:
     """The same for a pipeline of some ranks of the world, `members`, given as a group."""
     places = placement(schedule, len(members))
-    own = PerRank([case.share(places, members.index(r)) if r in members else None for r in range(world_size)])
-    reports = offered.run(subject, programs.train_on_some, world_size, schedule, own, list(members)).values
+    shared = PerRank([case.share(places, members.index(r)) if r in members else None for r in range(world_size)])
+    reports = offered.run(subject, programs.train_on_some, world_size, schedule, shared, list(members)).values
     run = alone(case, places.num_stages)
-    found = _findings(case, run, [reports[rank] for rank in members])
-    judge_all(judge, found, f"gradients of a pipeline of ranks {list(members)} under {schedule}, bit for bit")
+    own = [reports[rank] for rank in members]
+    where = f"ranks {list(members)} {_under(schedule, [(case, run, own)])}"
+    judge_all(judge, _findings(case, run, own), f"gradients of a pipeline of {where}, bit for bit")
 
 
 def judge_losses(subject: Subject, judge: Judge, schedule: str, world_size: int, case: Case) -> None:
     """The losses where the last stage is, in order, or their mean."""
-    ((case, run, ranks),) = trained(subject, judge, schedule, world_size, [case])
+    done = trained(subject, judge, schedule, world_size, [case])
+    ((case, run, ranks),) = done
     if not any(report["losses"][-1] for report in ranks):
         judge.not_provided(f"{subject.name} returns no losses")
     found = [
         (f"{case.called}, rank {rank}", _losses(ranks[rank]["losses"][-1], [run.losses[m] for m in microbatches]))
         for rank, microbatches in loss_ranks(schedule, world_size, len(case.sizes)).items()
     ]
-    judge_all(judge, found, f"losses of a pipeline under {schedule} against a single process")
+    judge_all(judge, found, f"losses of a pipeline {_under(schedule, done)} against a single process")
+
+
+def _under(schedule: str, done: Sequence[tuple[Case, Run, Sequence[programs.Report]]]) -> str:
+    """How a sentence calls the order that was examined: what cannot be told which has one of its own."""
+    (_, _, (first, *_)), *_ = done
+    return f"under {schedule}" if first["schedule"] else "in the one order that it has"
 
 
 def _findings(case: Case, run: Run, ranks: Sequence[programs.Report]) -> Iterator[Named]:

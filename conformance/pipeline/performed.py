@@ -72,8 +72,9 @@ class Performed:
         """The measured idle share beside the model's."""
         again = number_of(self.recomputed, "recomputed forward")
         done = f"; {again}, each directly before the backward of its own microbatch" if self.recomputed else ""
+        called = self.schedule if self.name else "its one order"
         return (
-            f"{self.schedule} on {len(self.lists)} ranks, M = {self.count}, F = I = W = {self.unit_s * 1e3:g} ms: "
+            f"{called} on {len(self.lists)} ranks, M = {self.count}, F = I = W = {self.unit_s * 1e3:g} ms: "
             f"measured idle share {percent(self.idle_share)}, model {percent(self.model_share)}{done}"
         )
 

@@ -108,6 +108,7 @@ def _train(ctx: RankContext, schedule: str, share: Share, group: dist.ProcessGro
         "gradients": {stage: _gradients(found) for stage, found in named.items()},
         "losses": losses,
         "changed": changed,
+        "schedule": driver.schedule_name,
     }
 
 

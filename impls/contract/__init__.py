@@ -89,7 +89,10 @@ def _order(member: Callable[..., Any]) -> tuple[str, ...]:
 
 ENTRIES: Mapping[str, Entry] = _entries()
 # Parts of what is provided that may be left out; a course that wants one assigns it by this name.
-OPTIONAL = ("DataParallel.no_sync", "DataParallel.group", "train_step.1f1b")
+OPTIONAL = (
+    *("DataParallel.no_sync", "DataParallel.group", "train_step.1f1b"),
+    *("all_reduce.group", "all_gather.group", "reduce_scatter.group"),
+)
 BLOCKS: Mapping[str, tuple[str, ...]] = {
     block: tuple(entry.name for entry in ENTRIES.values() if entry.block == block) for block in PROTOCOLS
 }

@@ -87,8 +87,11 @@ def test_only_checks_of_what_was_assigned_earn_points(read, asks, covered):
     ],
     ids=["sum", "gather", "scatter"],
 )
-def test_check_of_groups_costs_no_ring_over_a_mesh_anything(check, asked):
-    assert check.pytestmark[0].kwargs["provides"] == (asked,)
+def test_check_of_groups_costs_only_what_was_assigned_by_that_name(check, asked):
+    marks = {mark.name: mark for mark in check.pytestmark}
+    assert marks["claim"].kwargs["provides"] == (asked,)
+    assert marks["optional"].args == (f"{asked}.group",)
+    assert f"{asked}.group" in OPTIONAL
 
 
 @pytest.mark.parametrize(
