@@ -17,8 +17,8 @@ from conformance.grading.time_limit import Part
 from conformance.judge import Broken, Judge
 from conformance.patience import CHECK_BUDGET_S, Patience
 from conformance.verdict import Tier, Verdict
+from fixtures.world.kernel import STRETCH
 from fixtures.world.outcome import Ending, Outcome, Outcomes
-from fixtures.world.world import MOST_TIMES
 
 __all__ = ["Broken", "Description", "Judge", "Subject", "claim", "scenario", "verdict_of", "why_missing"]
 
@@ -159,7 +159,7 @@ class Subject:
         world: AnyWorld = self._pool.world(world_size, impl=self.description.spec, bare=bare, trace=trace)
         began = time.monotonic()
         patient_s = self._patience.deadline_s(deadline_s)
-        most_s = MOST_TIMES * patient_s
+        most_s = STRETCH * patient_s
         bound_s = self._limit.bound_s(most_s)
         outcomes = world.run(program, *args, deadline_s=patient_s, wall_s=bound_s, **kwargs)
         took_s = time.monotonic() - began

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 CHECK = """
@@ -55,6 +59,12 @@ def test_bad_option_ends_with_status_4_before_workers_start(place, options, told
     assert "workers" not in done.text
     assert [word for word in told if word not in done.text] == []
     assert "Traceback" not in done.text
+
+
+def test_who_only_asks_does_not_wait_for_torch():
+    asked = "import sys, fixtures.plugin, conformance.plugin, reports.plugin; sys.exit('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", asked], cwd=Path(__file__).parents[2], check=False)
+    assert done.returncode == 0
 
 
 def test_claim_pattern_chooses_checks_and_says_what_is_left_out(place):
