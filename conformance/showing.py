@@ -23,7 +23,7 @@ def show(spec: str, adapters: str | None = None, device_shim: bool = False) -> i
     except ImplementationError as error:
         print(str(error).replace("--impl=", "", 1), file=sys.stderr)
         return 4
-    with Server.start() as server, WorldPool(server) as pool:
+    with Server.at_hand() as server, WorldPool(server) as pool:
         description = find_out(chosen, pool)
     if description.verdict is not None:
         print(description.reason, file=sys.stderr)

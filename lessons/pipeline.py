@@ -136,7 +136,7 @@ def _observe(options: argparse.Namespace) -> Observed:
     if options.impl == REFERENCE:
         reference = load(REFERENCE)
         return observed(of(reference, *_wanted(options, sizes_of(reference))))
-    with Server.start() as server, WorldPool(server) as pool:
+    with Server.at_hand() as server, WorldPool(server) as pool:
         world = pool.world(1, impl=options.impl, trace=False)
         wanted = _wanted(options, world.run(constants, deadline_s=DEADLINE_S).values[0])
         return observed(world.run(look, *wanted, deadline_s=DEADLINE_S).values[0])

@@ -29,7 +29,7 @@ def executed(options: argparse.Namespace, timeline: Timeline) -> list[Cell]:
     figures = {"F": options.forward, "I": options.input_gradient, "W": options.weight_gradient}
     durations_s = {kind: float(cost) * share * unit_s for kind, cost in figures.items()}
     stages = [schedule.stages_of(rank) for rank in range(schedule.num_ranks)]
-    with Server.start() as server, WorldPool(server) as pool:
+    with Server.at_hand() as server, WorldPool(server) as pool:
         world = pool.world(schedule.num_ranks, impl=options.impl)  # traced: a deadlock is told at once
         arguments = (schedule.name, stages, schedule.num_microbatches, durations_s)
         seen: Sequence[Sequence[Moment]] = world.run(record, *arguments, deadline_s=DEADLINE_S).values

@@ -18,7 +18,7 @@ Run = Callable[..., Outcomes]  # program, world_size, *arguments
 @contextlib.contextmanager
 def ranks_of(impl: str) -> Iterator[Run]:
     """Run programs on ranks that have this implementation; nothing is left of them in the end."""
-    with Server.start() as server, WorldPool(server) as pool:
+    with Server.at_hand() as server, WorldPool(server) as pool:
 
         def on_ranks(
             program: Callable[..., Any],

@@ -77,7 +77,7 @@ def _unusable(options: argparse.Namespace) -> str:
 
 
 def _observe(options: argparse.Namespace) -> tuple[Curves, list[Held]]:
-    with Server.start() as server, WorldPool(server) as pool:
+    with Server.at_hand() as server, WorldPool(server) as pool:
 
         def on_ranks(program: Callable[..., Any], world_size: int, *args: Any) -> Outcomes:
             return pool.world(world_size, impl=options.impl).run(program, *args, deadline_s=60.0)

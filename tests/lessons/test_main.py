@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from fixtures.world.server import ADDRESS_VARIABLE
 from lessons import paths
 from lessons.__main__ import INTERRUPTED, LESSONS, Lesson, main
 
@@ -43,8 +44,9 @@ def test_an_interrupted_lesson_says_so_in_a_line_and_leaves_no_rank(tmp_path: Pa
     for fifo in fifos:
         os.mkfifo(fifo)
     command = [sys.executable, "-m", "lessons", "ddp", f"--impl={tmp_path / 'mine.py'}", "--no-write"]
+    alone = {name: value for name, value in os.environ.items() if name != ADDRESS_VARIABLE}  # with its own server
     lesson = subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        command, cwd=ROOT, env=alone, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
     pids = [int(fifo.read_text()) for fifo in fifos]  # comes when the ranks are in their training
     os.killpg(lesson.pid, signal.SIGINT)
