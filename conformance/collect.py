@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from conformance import skimming
 from conformance.grading.rubric import Rubric
 from conformance.journal import Planned
 from conformance.ledger import LedgerError, UnknownClaim
@@ -48,6 +49,9 @@ def parametrize(metafunc: pytest.Metafunc, choice: Choice) -> None:
         pytest.fail(f"{where}: {error}", pytrace=False)
     if "subject" in metafunc.fixturenames:
         chosen = [impl for impl in choice.impls if choice.mutants != "named" or _may_meet(impl, claims)]
+        if choice.mutants == "named":
+            others = _functions(metafunc.config) - {metafunc.function.__name__}
+            chosen = [impl for impl in chosen if not _is_left_to(others, impl, claims, choice)]
         subjects: Sequence[Chosen | None] = chosen or [None]  # an empty list would make pytest skip, in its own words
         metafunc.parametrize("subject", subjects, ids=[_name(impl) for impl in subjects], indirect=True)
 
@@ -159,6 +163,23 @@ def _is_chosen(check: Check, choice: Choice, reach: dict[str, frozenset[str]]) -
 
 def _is_graded(check: Check, rubric: Rubric) -> bool:
     return check.planned.impl != SUITE and rubric.covers(check.planned.claim, check.planned.tier, check.planned.asks)
+
+
+def _is_left_to(others: frozenset[str], impl: Chosen, claims: Sequence[str], choice: Choice) -> bool:
+    """Whether a mutant meets its claims in functions among these: most of all pairs are never made into items."""
+    named = set(impl.breaks or ()) & set(claims)
+    known = {choice.killing_cases.get((impl.name, claim), "").partition("[")[0] for claim in named}
+    return bool(known) and known <= others
+
+
+def _functions(config: pytest.Config) -> frozenset[str]:
+    """The names of all checks that are collected; none where not all of a file's are."""
+    option = config.option
+    is_part = any((option.keyword, option.deselect, option.ignore, option.ignore_glob))
+    if is_part or any("::" in argument for argument in config.args):
+        return frozenset()
+    paths = [config.invocation_params.dir / argument for argument in config.args]
+    return skimming.functions(tuple(paths))
 
 
 def _leave_to_killing_cases(items: list[pytest.Item], choice: Choice) -> list[pytest.Item]:

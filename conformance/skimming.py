@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ _HOME = Path(__file__).resolve().parent
 _SCENARIO = "scenario("  # what a file with a failure mode has
 _CALLED = re.compile(r"\bclaim\(\s*([^\s,()]*)")  # what stands first in claim(...)
 _TEXT = re.compile(r'"([^"{}]+)"$')
+_TEST = re.compile(r"^def (test_\w+)", re.MULTILINE)
 _CONSTANT = re.compile(r'^(\w+) = "([^"]+)"$', re.MULTILINE)
 
 
@@ -34,6 +36,13 @@ def is_beside(path: Path, claims: Collection[str] | None, *, is_scenario: bool) 
 def _literal(source: str) -> str | None:
     found = _TEXT.match(source)
     return found.group(1) if found else None
+
+
+@functools.cache
+def functions(places: tuple[Path, ...]) -> frozenset[str]:
+    """The names of the tests in these files, and in all files of these folders."""
+    files = {file for place in places for file in ([place] if place.is_file() else place.rglob("test_*.py"))}
+    return frozenset(name for file in files for name in _TEST.findall(file.read_text(encoding="utf-8")))
 
 
 def checked_claims(home: Path = _HOME) -> frozenset[str]:

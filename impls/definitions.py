@@ -7,11 +7,26 @@ import functools
 import inspect
 import sys
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 _LIBRARY = frozenset({"torch", "numpy", *sys.stdlib_module_names})  # what these define is nobody's hand-in
+T = TypeVar("T")
+_STUB_BYTES = 400  # of bytecode: ten times that of ``raise NotImplementedError("not yet")``
+
+
+def _remembered(look: Callable[[Any], T]) -> Callable[[Any], T]:
+    """Look once at each function and class: reading sources takes long, and forked processes inherit what was found."""
+    known = functools.cache(look)
+
+    @functools.wraps(look)
+    def remembering(value: Any) -> T:
+        is_plain = inspect.isfunction(value) or type(value) is type  # others may hash and compare as they like
+        return known(value) if is_plain else look(value)
+
+    return remembering
 
 
 def is_library(value: Any) -> bool:
@@ -22,8 +37,11 @@ def is_library(value: Any) -> bool:
     return isinstance(value, ModuleType) or (isinstance(home, str) and home.partition(".")[0] in _LIBRARY)
 
 
+@_remembered
 def is_stub(value: Any) -> bool:
     """Whether a function, or a class's ``__init__``, is nothing but ``raise NotImplementedError``, ``...`` or pass."""
+    if _is_longer_than_a_stub(value):
+        return False
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(value)))
     except (OSError, TypeError, SyntaxError, ValueError):
@@ -36,6 +54,12 @@ def is_stub(value: Any) -> bool:
     return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (
         _is_empty(node.body) or _only_refuses(node.body)
     )
+
+
+def _is_longer_than_a_stub(value: Any) -> bool:
+    """Whether it is compiled to so much that its source, which takes much longer to read, need not be looked at."""
+    body = vars(value).get("__init__") if inspect.isclass(value) else value
+    return inspect.isfunction(body) and len(body.__code__.co_code) > _STUB_BYTES
 
 
 def _is_empty(body: list[ast.stmt]) -> bool:
@@ -56,11 +80,17 @@ def file_of(value: Any) -> str:
     return f"{where}." if where else ""
 
 
+@_remembered
 def place(value: Any) -> str:
     """Where it is defined, as `` (file:line)``; empty when that is unknown."""
     try:
         target = inspect.unwrap(value.func if isinstance(value, functools.partial) else value)
-        file, (_, line) = inspect.getsourcefile(target), inspect.getsourcelines(target)
+        file, line = inspect.getsourcefile(target), _line(target)
     except (OSError, TypeError):
         return ""
     return f" ({Path(file).name}:{line})" if file else ""
+
+
+def _line(target: Any) -> int:
+    """Its first line; that of a class has to be looked for in its file."""
+    return target.__code__.co_firstlineno if inspect.isfunction(target) else inspect.getsourcelines(target)[1]

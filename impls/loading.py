@@ -75,6 +75,13 @@ def load(spec: str) -> Implementation:
         return Implementation(located, workshop.import_all(), workshop)
 
 
+def read_ahead() -> None:
+    """Look at all that the reference provides: what is forked from this process need not read those sources again."""
+    reference = load("reference")
+    for name in ENTRIES:
+        reference.reason(name)
+
+
 class Implementation:
     """What one implementation provides: callables of the contract by name, however they are spelled there."""
 

@@ -39,7 +39,6 @@ from lessons.pipeline_cells import Cell, simulated
 from lessons.pipeline_executed import MOST_RANKS, executed, other_order, told
 from lessons.pipeline_legal import Illegal, out_of_place, require
 from lessons.pipeline_observed import Observed, constants, look, observed, of, sizes_of
-from lessons.pipeline_picture import draw, write_trace
 from lessons.ranks import came_to_no_end
 
 REFERENCE = "reference"
@@ -101,13 +100,23 @@ def _one(options: argparse.Namespace, seen: Observed) -> int:
                 faults.append(f"executed: not the order of its own {seen.name}")
         else:
             faults.append("executed: no stage has computed anything. See: pytest --claim=pipeline.equivalence")
-    if options.svg and charts:
-        draw({f"{seen.name}, {how}": chart for how, chart in charts.items()}, options.svg)
-    if options.trace and charts:
-        write_trace(charts, options.trace)
+    if charts:
+        _write(seen, charts, options)
     if faults:
         print("\n" + "\n".join(faults))
     return 1 if faults else 0
+
+
+def _write(seen: Observed, charts: dict[str, list[Cell]], options: argparse.Namespace) -> None:
+    """The files that were asked for."""
+    if not (options.svg or options.trace):
+        return
+    from lessons.pipeline_picture import draw, write_trace  # imports matplotlib
+
+    if options.svg:
+        draw({f"{seen.name}, {how}": chart for how, chart in charts.items()}, options.svg)
+    if options.trace:
+        write_trace(charts, options.trace)
 
 
 def timed(seen: Observed, figures: Costs) -> Timeline | None:

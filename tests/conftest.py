@@ -27,6 +27,7 @@ SHARED_RUNS = frozenset(
         "conformance/test_trickery",
         "conformance/test_verdicts_of_a_run",
         "conformance/test_zero_forms",
+        "doctor/test_diagnoses",
         "reports/test_plugin",
         "variants/test_advice",
         "variants/test_pipeline_forms",

@@ -78,9 +78,9 @@ def test_the_group_that_others_left_out_is_told(once: Once) -> None:
     assert run.first["details"][0].startswith("rank 0 has made a group of ranks 0, 1 in scripts/")
 
 
-def test_a_healthy_script_is_healthy_time_and_again(tmp_path: Path) -> None:
-    """Three times here; LOCKSTEP_ROUNDS=10 for more."""
-    rounds = int(os.environ.get("LOCKSTEP_ROUNDS", "3"))
+def test_a_healthy_script_is_healthy(tmp_path: Path) -> None:
+    """Once here; LOCKSTEP_ROUNDS=10 for time and again."""
+    rounds = int(os.environ.get("LOCKSTEP_ROUNDS", "1"))
     runs = [doctor(tmp_path, "healthy_ddp.py", nproc=2) for _ in range(rounds)]
     assert [(run.status, run.json["findings"], run.json["healthy"]) for run in runs] == [(0, [], True)] * rounds
 

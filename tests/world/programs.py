@@ -272,6 +272,7 @@ def leave_detached_child(ctx: RankContext) -> int:
 
 def leave_shared_memory(ctx: RankContext, ends: bool) -> str:
     memory = SharedMemory(create=True, size=1000)
+    print(memory.name, flush=True)
     if ends:
         os._exit(3)
     return memory.name

@@ -44,12 +44,13 @@ def test_a_process_left_behind_is_named_and_ends_with_its_world(
 @pytest.mark.skipif(not os.path.isdir("/dev/shm"), reason="shared memory has no folder here")  # noqa: PTH112
 @pytest.mark.parametrize("ends", [False, True], ids=["rank returns", "rank exits"])
 def test_shared_memory_ends_with_its_world(worlds: WorldPool, ends: bool) -> None:
-    before = set(os.listdir("/dev/shm"))  # noqa: PTH208
     world = worlds.world(2)
     outcomes = world.run(programs.leave_shared_memory, ends)
     world.close()
     assert outcomes.all_returned is not ends
-    assert not {name for name in os.listdir("/dev/shm") if name.startswith("psm_")} - before  # noqa: PTH208
+    made = {name for outcome in outcomes for name in outcome.output.split()}
+    assert len(made) == 2
+    assert not made & set(os.listdir("/dev/shm"))  # noqa: PTH208
 
 
 def test_temporary_files_lie_in_the_folder_of_the_world(worlds: WorldPool) -> None:
