@@ -24,16 +24,13 @@ if TYPE_CHECKING:
 
     from conformance.judge import Judge
 
-DEFAULT_EXAMPLES = 25  # profile "lockstep"
-THOROUGH_FACTOR = 20  # profile "thorough"
+DEFAULT_EXAMPLES = 25
+PROFILES = {"lockstep": DEFAULT_EXAMPLES, "quick": DEFAULT_EXAMPLES // 5, "thorough": DEFAULT_EXAMPLES * 20}
 SHRINK_BUDGET_S = 20.0
 
 
-PROFILES = ("lockstep", "thorough")
-
-
 def register_profiles() -> None:
-    """Make ``lockstep`` and ``thorough`` known to ``--hypothesis-profile``; neither writes an example database."""
+    """Make them known to ``--hypothesis-profile``: ``lockstep`` is the default; none writes an example database."""
     common: dict[str, Any] = {
         "deadline": None,  # a world has its own deadlines
         "database": None,
@@ -41,8 +38,8 @@ def register_profiles() -> None:
         "report_multiple_bugs": False,
         "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
     }
-    settings.register_profile(PROFILES[0], max_examples=DEFAULT_EXAMPLES, **common)
-    settings.register_profile(PROFILES[1], max_examples=DEFAULT_EXAMPLES * THOROUGH_FACTOR, **common)
+    for name, max_examples in PROFILES.items():
+        settings.register_profile(name, max_examples=max_examples, **common)
     # Hypothesis draws some values from the constants in the source of every module that happens to be loaded. The same
     # seed would draw other cases in one file than in all, and seconds go into reading hundreds of sources.
     providers._get_local_constants = _no_constants

@@ -171,7 +171,7 @@ class Judge:
         """Call ``body(case)`` for drawn cases; a case that breaks is shrunk, within bounds, and named.
 
         Evidence that the body puts down is kept once, with the number of examples that stand behind it.
-        ``max_examples`` is for the default profile; ``--hypothesis-profile=thorough`` multiplies it.
+        ``max_examples`` is for the default profile; ``--hypothesis-profile`` multiplies or divides it.
         """
         from conformance.forall import search
 

@@ -46,6 +46,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[dict[
     folder = tmp_path_factory.mktemp("report")
     impls = [f"--impl={ROOT / 'tests' / 'variants' / name}.py" for name in HOLDS]
     command = [sys.executable, "-m", "pytest", *CHECKS, *impls, f"--report={folder}", "-q", "-p", "no:cacheprovider"]
+    command += ["--hypothesis-profile=quick"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=580, check=False)
     assert (folder / "report.json").exists(), done.stdout + done.stderr
     report = json.loads((folder / "report.json").read_text())

@@ -40,7 +40,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[dict[
     (folder / "other_rule.py").write_text(by_hand.replace("0.9", "0.8"))  # an Adam of its own: nothing knows it
     impls = [str(folder if name == UNKNOWN else VARIANTS) + f"/{name}.py" for name in (*HOLDS, UNKNOWN)]
     command = [sys.executable, "-m", "pytest", *CHECKS, *(f"--impl={path}" for path in impls)]
-    command += [f"--report={folder}", "-q", "-k", THREE_RANKS, "-p", "no:cacheprovider"]
+    command += [f"--report={folder}", "-q", "-k", THREE_RANKS, "-p", "no:cacheprovider", "--hypothesis-profile=quick"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=580, check=False)
     assert (folder / "report.json").exists(), done.stdout + done.stderr
     report = json.loads((folder / "report.json").read_text())

@@ -37,7 +37,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
     folder = tmp_path_factory.mktemp("report")
     impls = [f"--impl={ROOT / 'tests' / 'variants' / name}.py" for name in HOLDS]
     command = [sys.executable, "-m", "pytest", *CHECKS, *impls, f"--report={folder}", "-q", "-p", "no:cacheprovider"]
-    command += ["-k", "(1f1b or gpipe or zb_h1 or few) and not interleaved"]
+    command += ["-k", "(1f1b or gpipe or zb_h1 or few) and not interleaved", "--hypothesis-profile=quick"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=580, check=False)
     assert (folder / "report.json").exists(), done.stdout[-4000:] + done.stderr
     found = defaultdict(list)
