@@ -8,6 +8,7 @@ import pytest
 
 from conformance import mutants, scenarios, skimming
 from conformance.ledger import Ledger
+from conformance.reproduce import has_line
 from conformance.verdict import Truth
 from tests.conformance.conftest import CONFTEST
 
@@ -27,6 +28,10 @@ def test_checked_claim_is_one_of_the_ledger_and_some_mutant_breaks_it(claim):
     assert claim in LEDGER.claims
     if LEDGER.claims[claim].truth is not Truth.OPINION:
         assert [mutant.name for mutant in MUTANTS if claim in mutant.breaks] != []
+
+
+def test_each_claim_that_a_mutant_breaks_has_a_script_for_its_plain_uses():
+    assert {claim for mutant in MUTANTS for claim in mutant.breaks if not has_line(claim)} == set()
 
 
 def test_table_of_who_broke_what_is_of_these_mutants_and_has_all_that_they_name():

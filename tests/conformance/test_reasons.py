@@ -16,13 +16,8 @@ REASONS = tomllib.loads((HOME / "reasons.toml").read_text(encoding="utf-8"))["re
 @pytest.mark.parametrize(
     ("claim", "case", "name", "told"),
     [
-        (
-            "strategies.ddp.link",
-            "test_the_first_bucket_sets_out_before_backward_ends[2]",
-            "DataParallel",
-            "trace, clock",
-        ),
-        ("strategies.tensor.dropout", "test_heads_drop_different_elements", "ParallelAttention", "yardstick"),
+        ("pipeline.order", "test_1f1b_keeps_the_order_of_the_schedule", "train_step", "trace, clock"),
+        ("strategies.tensor.dropout", "test_dropout_outside_the_regions_agrees", "ParallelAttention", "yardstick"),
         ("memory.mixed-7b", "test_case", "mixed_precision_memory", "fake tensors"),
         ("lessons.48.no-write", "test_case", "train", "a command"),
         ("choose.ddp", "test_case", "advise", "configuration"),
