@@ -82,7 +82,12 @@ def choose(entry: Entry, modules: Sequence[ModuleType], own_words: bool) -> Choi
 
 
 def borrowed(entry: Entry, modules: Sequence[ModuleType]) -> str:
-    """What stands under one of its names and is the library's own, with whose; empty where nothing does."""
+    """What stands under one of its names and is the library's own, with whose; empty where nothing does.
+
+    The library's collectives stand in every file that uses them, and nobody means them to be examined.
+    """
+    if entry.block == "collectives":
+        return ""
     named = _named(entry, (entry.name, *entry.aliases), modules, "")
     taken = next((each for each in named if entry.orders and is_library(each.value)), None)
     return f"{taken.spelling} there is {taken.value.__module__}'s" if taken else ""

@@ -39,14 +39,8 @@ def verdicts(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Mapping[s
     """By implementation and claim, the verdicts of one run over all of them."""
     folder = tmp_path_factory.mktemp("report")
     command = [sys.executable, "-m", "pytest", *CHECKS, *(f"--impl={name}" for name in HOLDS), f"--report={folder}"]
-    done = subprocess.run(
-        [*command, "-q", "--hypothesis-profile=quick"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=280,
-        check=False,
-    )
+    command += ["-q", "--hypothesis-profile=quick"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280, check=False)
     assert (folder / "report.json").exists(), done.stdout[-4000:] + done.stderr
     found: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for result in json.loads((folder / "report.json").read_text(encoding="utf-8"))["results"]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from conformance.pipeline.performed import Performed
@@ -35,6 +37,12 @@ def test_cells_have_the_measured_times_in_ms() -> None:
         ("I1.0", 20, 30),
         ("W1.0", 32, 62),
     ]
+
+
+def test_order_that_nobody_could_ask_for_is_not_called_by_a_schedule_s_name() -> None:
+    asked = performed("F0 B0", "F0 I0 W0")
+    assert asked.told.startswith("zb_h1 on 2 ranks")
+    assert dataclasses.replace(asked, name="").told.startswith("its one order on 2 ranks")
 
 
 def test_the_chart_of_measured_times_stands_above_that_of_the_model() -> None:

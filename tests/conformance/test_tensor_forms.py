@@ -38,21 +38,9 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[dict[
     folder = tmp_path_factory.mktemp("forms")
     checks = [f"conformance/strategies/test_tensor_{part}.py" for part in PARTS]
     impls = [f"--impl={ROOT / 'tests' / 'variants' / name}.py" for name in HOLDS]
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        *checks,
-        *impls,
-        f"--report={folder}",
-        "-q",
-        "-k",
-        THREE_RANKS,
-        "--hypothesis-profile=quick",
-    ]
-    done = subprocess.run(
-        [*command, "-p", "no:cacheprovider"], cwd=ROOT, capture_output=True, text=True, timeout=580, check=False
-    )
+    command = [sys.executable, "-m", "pytest", *checks, *impls, f"--report={folder}", "-q", "-k", THREE_RANKS]
+    command += ["-p", "no:cacheprovider", "--hypothesis-profile=quick"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=580, check=False)
     assert (folder / "report.json").exists(), done.stdout + done.stderr
     report = json.loads((folder / "report.json").read_text())
     return {name: [r for r in report["results"] if Path(r["impl"]).stem == name] for name in HOLDS}

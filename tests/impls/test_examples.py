@@ -37,18 +37,10 @@ def _declared(verdicts: dict[str, list[str]]) -> dict[str, set[str]]:
 @pytest.mark.parametrize("group", GROUPS)
 def test_the_suite_says_of_each_example_what_is_declared(group: str, tmp_path: Path) -> None:
     plan = GROUPS[group]
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        f"--report={tmp_path}",
-        "--hypothesis-profile=quick",
-    ]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--report={tmp_path}"]
     command += [f"--impl={_spec(example)}" for example in plan["of"]]
     command += [f"conformance/{check}" for check in plan["checks"]] + ["-k", plan["select"].replace("\n", " ")]
+    command += ["--hypothesis-profile=quick"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=380, check=False)
     assert (tmp_path / "report.json").exists(), done.stdout[-4000:] + done.stderr
     report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))

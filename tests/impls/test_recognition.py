@@ -210,6 +210,9 @@ def test_one_that_stands_under_a_name_and_is_an_import_is_told_with_its_owner(wr
     reason = implementation.reason("DataParallel")
     assert reason is not None
     assert reason.endswith("mine.py has no DataParallel of its own: DDP there is torch.nn.parallel.distributed's")
+    used = load(write("from torch.distributed import broadcast\n" + NAIVE)).reason("broadcast")
+    assert used is not None
+    assert used.endswith("has no broadcast")
 
 
 def test_a_cure_is_proposed_for_what_calls_itself_one(write: Write) -> None:

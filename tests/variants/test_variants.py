@@ -21,16 +21,8 @@ THREE_RANKS = "3 or buckets or main_cost"  # a choice of the checks: three ranks
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("report")
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-k",
-        THREE_RANKS,
-        f"--report={folder}",
-        "--hypothesis-profile=quick",
-    ]
+    command = [sys.executable, "-m", "pytest", "-q", "-k", THREE_RANKS, f"--report={folder}"]
+    command += ["--hypothesis-profile=quick"]
     command += [f"--impl=tests/variants/{form}.py" for form in FORMS]
     command += [f"conformance/{path}" for path in CHECKS]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=580, check=False)

@@ -158,11 +158,13 @@ def loop_on_one(ctx: RankContext) -> int:
 
 
 def share_a_core(ctx: RankContext, seconds: float) -> int:
-    """Each rank computes for this long, all on one core."""
-    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    """Each rank computes for this long, all on one core; the next program has all cores again."""
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(cores)})
     until = time.thread_time() + seconds
     while time.thread_time() < until:
         pass
+    os.sched_setaffinity(0, cores)
     return ctx.rank
 
 
